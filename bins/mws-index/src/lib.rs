@@ -1,0 +1,1 @@
+//! Builds the search index snapshot from the catalog.

@@ -1,0 +1,2 @@
+//! Entry point of `mws-index`; see the library.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Reads client transcripts and appends their tool calls to the event log.

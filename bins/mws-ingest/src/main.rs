@@ -1,0 +1,2 @@
+//! Entry point of `mws-ingest`; see the library.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Folds the event log into working-set.json.

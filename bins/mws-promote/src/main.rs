@@ -1,0 +1,2 @@
+//! Entry point of `mws-promote`; see the library.
+fn main() {}

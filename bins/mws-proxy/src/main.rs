@@ -1,0 +1,2 @@
+//! Entry point of `mws-proxy`; see the library.
+fn main() {}

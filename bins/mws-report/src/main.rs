@@ -1,0 +1,2 @@
+//! Entry point of `mws-report`; see the library.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The front command of mcp-working-set.

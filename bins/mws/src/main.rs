@@ -1,0 +1,2 @@
+//! Entry point of `mws`; see the library.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Tool definitions kept as raw JSON.

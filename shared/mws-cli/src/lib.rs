@@ -1,0 +1,1 @@
+//! What every program shares on the command line.

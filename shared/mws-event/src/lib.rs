@@ -1,0 +1,1 @@
+//! Event types of the log: one flat JSON object a line.

@@ -1,0 +1,1 @@
+//! Pure fold: events to usage to decisions to working set.

@@ -1,0 +1,1 @@
+//! Ranking of tools for search_tools.

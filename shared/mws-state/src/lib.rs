@@ -1,0 +1,1 @@
+//! The state directory: log, atomic publish, change detection, locks.
