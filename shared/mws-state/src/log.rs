@@ -143,6 +143,23 @@ impl Follower {
         Self { dir, number, offset, pending: Vec::new() }
     }
 
+    /// Hands out every line there is, the earlier version's first, and continues behind them.
+    ///
+    /// # Errors
+    /// When a file of the log cannot be read.
+    pub fn from_start(state: &StateDir, mut each: impl FnMut(&[u8])) -> io::Result<Self> {
+        match open_regular(&state.calls()) {
+            Ok(file) => lines_of(file, false, &mut each)?,
+            Err(ReadError::Missing) => {}
+            Err(e) => return Err(io::Error::other(e.to_string())),
+        }
+        let dir = state.events_dir();
+        let number = segment_numbers(&dir)?.first().copied().unwrap_or(1);
+        let mut follower = Self { dir, number, offset: 0, pending: Vec::new() };
+        follower.poll(each)?;
+        Ok(follower)
+    }
+
     /// Hands out the lines added since the last call.
     ///
     /// # Errors
@@ -247,6 +264,21 @@ mod tests {
         let (mut events, mut damage) = (Vec::new(), Damage::default());
         parse_events(CALL.as_bytes(), &mut events, &mut damage).expect("read");
         assert_eq!((events.len(), damage.is_none()), (1, true));
+    }
+
+    #[test]
+    fn a_follower_from_the_start_hands_out_all_and_goes_on() {
+        let (_tmp, state) = lab();
+        std::fs::write(state.calls(), "old\n").expect("written");
+        let mut log = Appender::open(&state).expect("opened");
+        log.append(b"1\n", now()).expect("appended");
+        log.append(b"2\n", now().plus_ms(mws_event::DAY_MS)).expect("appended");
+        let mut seen = Vec::new();
+        let mut follower =
+            Follower::from_start(&state, |line| seen.push(line.to_vec())).expect("read");
+        log.append(b"3\n", now().plus_ms(mws_event::DAY_MS)).expect("appended");
+        follower.poll(|line| seen.push(line.to_vec())).expect("polled");
+        assert_eq!(seen, [&b"old"[..], b"1", b"2", b"3"]);
     }
 
     #[test]
