@@ -160,9 +160,10 @@ impl Calls {
         if origins.is_empty() {
             origins = call.claims.iter().map(|(at, from)| from.as_ref().unwrap_or(at)).collect();
         }
-        let end =
-            |session: &&Arc<str>| (self.ends.get(*session).is_none(), self.ends.get(*session));
-        let first = origins.into_iter().min_by(|a, b| end(a).cmp(&end(b)).then_with(|| a.cmp(b)));
+        let end = |session: &Arc<str>| {
+            self.ends.get(session).copied().unwrap_or(Timestamp::from_unix_ms(i64::MAX))
+        };
+        let first = origins.into_iter().min_by_key(|session| (end(session), Arc::clone(session)));
         first.cloned().unwrap_or_default()
     }
 }

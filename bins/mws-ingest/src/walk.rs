@@ -5,6 +5,7 @@
 //! Deliberately absent: reading what is found.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -50,7 +51,7 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
     for root in roots {
         match fs::canonicalize(&root.path) {
             Ok(path) => {
-                walker.visit(root.source, &path);
+                walker.visit(root.source, &path, root.path.file_name());
                 walker.found.roots.push(path);
             }
             Err(e) => walker.warn(&root.path, &e),
@@ -59,7 +60,7 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
     // Links come last, so that a file is known by its own place where that is below a root.
     while let Some((source, link)) = walker.links.pop() {
         if let Ok(path) = fs::canonicalize(&link) {
-            walker.visit(source, &path);
+            walker.visit(source, &path, link.file_name());
         }
     }
     walker.found
@@ -73,17 +74,25 @@ struct Walker {
 }
 
 impl Walker {
-    fn visit(&mut self, source: &'static Source, path: &Path) {
+    /// Looks at a root, or at what the link `name` leads to.
+    fn visit(&mut self, source: &'static Source, path: &Path, name: Option<&OsStr>) {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => self.directories(source, path.to_owned(), &meta),
-            Ok(meta) => self.file(source, path.to_owned(), &meta),
+            Ok(meta) => {
+                let names = [name, path.file_name()];
+                if names.into_iter().flatten().any(|name| (source.wants)(name, false)) {
+                    self.file(source, path.to_owned(), &meta);
+                }
+            }
             Err(e) => self.warn(path, &e),
         }
     }
 
     fn directories(&mut self, source: &'static Source, top: PathBuf, meta: &Metadata) {
+        if !self.seen.insert((meta.dev(), meta.ino())) {
+            return;
+        }
         let mut pending = vec![top];
-        self.seen.insert((meta.dev(), meta.ino()));
         while let Some(dir) = pending.pop() {
             if let Err(e) = self.directory(source, &dir, &mut pending) {
                 self.warn(&dir, &e);
@@ -120,8 +129,7 @@ impl Walker {
     }
 
     fn file(&mut self, source: &'static Source, path: PathBuf, meta: &Metadata) {
-        let named = path.file_name().is_some_and(|name| (source.wants)(name, false));
-        if meta.is_file() && named && self.seen.insert((meta.dev(), meta.ino())) {
+        if meta.is_file() && self.seen.insert((meta.dev(), meta.ino())) {
             self.found.files.push(Found { path, stamp: Stamp::of(meta), source });
         }
     }

@@ -144,27 +144,30 @@ pub(super) fn parse_ts(text: &str) -> Option<Timestamp> {
 
 /// The client's own `<tool_use_error>` at the start of a result, which may lack `is_error`.
 fn is_error_envelope(content: &str) -> bool {
-    const TAG: &[u8] = b"tool_use_error";
-    let envelope = |text: &str| text.trim_start().starts_with("<tool_use_error>");
     match content.as_bytes().first() {
-        // The tag stands at the start, so a long text need not be searched to its end.
-        Some(b'"') => {
-            let head = content.as_bytes();
-            memmem::find(&head[..head.len().min(256)], TAG).is_some()
-                && serde_json::from_str::<Cow<'_, str>>(content).is_ok_and(|text| envelope(&text))
-        }
-        Some(b'[') if memmem::find(content.as_bytes(), TAG).is_some() => {
+        Some(b'"') => begins_with_envelope(content),
+        Some(b'[') if memmem::find(content.as_bytes(), b"tool_use_error").is_some() => {
             #[derive(Default, Deserialize)]
             #[serde(default)]
             struct Part<'a> {
                 #[serde(borrow)]
-                text: Text<'a>,
+                text: Option<&'a RawValue>,
             }
             let parts: List<Part<'_>> = serde_json::from_str(content).unwrap_or_default();
-            parts.0.first().and_then(|part| part.text.get()).is_some_and(envelope)
+            let text = parts.0.first().and_then(|part| part.text);
+            text.is_some_and(|text| begins_with_envelope(text.get()))
         }
         _ => false,
     }
+}
+
+/// Judges by the first bytes of a JSON string, which may be megabytes long.
+fn begins_with_envelope(json: &str) -> bool {
+    let head: String = json.chars().skip(1).take(128).collect();
+    let head = head.replace("\\u003c", "<").replace("\\u003C", "<");
+    let head = head.replace("\\u003e", ">").replace("\\u003E", ">");
+    let head = head.trim_start_matches("\\n").trim_start();
+    head.starts_with("<tool_use_error>")
 }
 
 /// `forkedFrom`: an object with `sessionId`, in older versions the id itself.

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(sessions(format!("{A}{B}").as_bytes()), ("AB".into(), two(2)));
         assert_eq!(sessions(format!("{A} \0\0{B}").as_bytes()), ("AB".into(), two(2)));
         assert_eq!(sessions(format!("{A}{}", &B[..20]).as_bytes()), ("A".into(), two(1)));
-        let bad_text = [A[..A.len() - 1].as_bytes(), b",\"t\":\"\xff\xc3\"}"].concat();
+        let bad_text = [&A.as_bytes()[..A.len() - 1], b",\"version\":\"\xff\xc3\"}"].concat();
         assert_eq!(sessions(&bad_text), ("A".into(), two(1)));
         for cut in 0..A.len() {
             let line = format!("{}{B}", &A[..cut]);
