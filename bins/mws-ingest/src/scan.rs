@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Fits the second-level cache.
 const WINDOW: usize = 256 * 1024;
-/// From here on only one window at a time may grow.
-const BIG: usize = 4 * 1024 * 1024;
+/// A window may keep this size; beyond it one at a time may grow, and shrinks again.
+const BIG: usize = 1024 * 1024;
 const TAIL: usize = 64;
 
 static BIG_WINDOW: Mutex<()> = Mutex::new(());
@@ -76,7 +76,7 @@ impl Window {
     }
 
     fn shrink(&mut self, filled: usize) {
-        if self.bytes.len() > WINDOW && filled <= WINDOW / 2 {
+        if self.bytes.len() > BIG && filled <= WINDOW / 2 {
             self.bytes.truncate(WINDOW);
             self.bytes.shrink_to_fit();
             self.alone = None;

@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use memchr::memmem::FinderRev;
+use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 use mws_config::Places;
 use mws_event::{Timestamp, Via};
@@ -29,6 +29,8 @@ use crate::sources::{SHORT_ID, Task};
 
 const SEARCH_TOOLS: &str = "search_tools";
 const CALL_TOOL: &str = "call_tool";
+/// Lines without a time that may follow the last one with it.
+const LAST_LINES: usize = 8;
 
 /// `CLAUDE_CONFIG_DIR` replaces the default places; it may be a list.
 pub(crate) fn default_roots(places: &Places) -> Vec<PathBuf> {
@@ -76,8 +78,8 @@ struct Reader<'a> {
     /// Hashes of the ids of calls to other tools: their results need not be parsed.
     foreign: HashSet<u64>,
     hits: Hits<'a>,
-    last_time: FinderRev<'static>,
-    last_session: FinderRev<'static>,
+    time: Finder<'static>,
+    session_id: Finder<'static>,
     end: Option<(String, Timestamp)>,
     batch: Batch,
 }
@@ -90,8 +92,8 @@ impl<'a> Reader<'a> {
             mtime: task.mtime,
             foreign: HashSet::new(),
             hits: Hits::new(task.names),
-            last_time: FinderRev::new("\"timestamp\":\""),
-            last_session: FinderRev::new("\"sessionId\":\""),
+            time: Finder::new("\"timestamp\":\""),
+            session_id: Finder::new("\"sessionId\":\""),
             end: None,
             batch: Batch::default(),
         }
@@ -205,13 +207,22 @@ impl<'a> Reader<'a> {
 
     /// Remembers the last time and session seen: who ended first owns an unmarked copy.
     fn note_end(&mut self, bytes: &[u8]) {
-        let last = |finder: &FinderRev<'_>| {
-            let at = finder.rfind(bytes)? + finder.needle().len();
-            std::str::from_utf8(until_quote(&bytes[at..])?).ok()
-        };
-        if let Some(ts) = last(&self.last_time).and_then(line::parse_ts) {
-            let session = last(&self.last_session).unwrap_or(&self.session).to_owned();
-            self.end = Some((session, ts));
+        // Searching lines forwards from behind beats a backward search by far.
+        let mut end = bytes.len();
+        for _ in 0..LAST_LINES {
+            let start = memrchr(b'\n', &bytes[..end]).map_or(0, |newline| newline + 1);
+            let field = |finder: &Finder<'_>| {
+                let line = &bytes[start..end];
+                let at = finder.find(line)? + finder.needle().len();
+                std::str::from_utf8(until_quote(&line[at..])?).ok()
+            };
+            if let Some(ts) = field(&self.time).and_then(line::parse_ts) {
+                let session = field(&self.session_id).unwrap_or(&self.session);
+                self.end = Some((session.to_owned(), ts));
+                return;
+            }
+            let Some(before) = start.checked_sub(1) else { return };
+            end = before;
         }
     }
 }
