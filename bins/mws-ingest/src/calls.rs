@@ -186,3 +186,111 @@ fn key(client: &str, call_id: &str) -> u128 {
 fn qualified(id: &str, owner: &str) -> String {
     if id.len() < SHORT_ID { format!("{owner}/{id}") } else { id.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use mws_event::Via;
+
+    use super::*;
+    use crate::sighting::Why;
+
+    const ID: &str = "toolu_0000000000000000";
+
+    fn sighting(session: &str, from: Option<&str>, at: i64) -> Batch {
+        let sighting = Sighting {
+            call_id: ID.into(),
+            session: session.into(),
+            forked_from: from.map(str::to_owned),
+            tool: "mail".into(),
+            raw: None,
+            via: Via::Direct,
+            ts: Timestamp::from_unix_ms(at),
+            version: None,
+            agent: None,
+            server: "toolbox".into(),
+        };
+        let end = Some((session.to_owned(), Timestamp::from_unix_ms(at + 10)));
+        Batch { calls: vec![sighting], end, ..Batch::default() }
+    }
+
+    fn result(ok: bool, at: i64) -> Batch {
+        let ts = Some(Timestamp::from_unix_ms(at));
+        let why = if ok { Why::Result } else { Why::IsError };
+        let outcome = Outcome { ok, why, ts };
+        Batch { results: vec![(ID.into(), "A".into(), outcome)], ..Batch::default() }
+    }
+
+    /// The only event after the batches were read in the order of `order`.
+    fn event(batches: &[fn() -> Batch], order: &[usize]) -> Event {
+        let mut calls = Calls::new(HashMap::new(), Timestamp::from_unix_ms(0));
+        for &i in order {
+            calls.absorb("claude-code", batches[i]());
+        }
+        let [key] = calls.ready(None)[..] else { panic!("one call is ready") };
+        calls.event(key).expect("an event")
+    }
+
+    fn orders(n: usize) -> Vec<Vec<usize>> {
+        if n == 0 {
+            return vec![Vec::new()];
+        }
+        let put = |order: &Vec<usize>, at: usize| {
+            let mut order = order.clone();
+            order.insert(at, n - 1);
+            order
+        };
+        orders(n - 1).iter().flat_map(|order| (0..n).map(move |at| put(order, at))).collect()
+    }
+
+    fn always(batches: &[fn() -> Batch], session: &str, ts: i64, ok: bool, ms: u64) {
+        for order in orders(batches.len()) {
+            let Event::Call(call) = event(batches, &order) else { panic!("a call") };
+            assert_eq!(call.session.as_deref(), Some(session), "{order:?}");
+            assert_eq!((call.ts.unix_ms(), call.ok, call.ms), (ts, ok, ms), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_reading_changes_nothing() {
+        // An unmarked copy belongs to the session that ended first.
+        let copies: &[fn() -> Batch] = &[
+            || sighting("A", None, 5),
+            || sighting("B", None, 5),
+            || Batch { end: Some(("A".into(), Timestamp::from_unix_ms(99))), ..Batch::default() },
+            || result(false, 7),
+            || result(true, 9),
+        ];
+        always(copies, "B", 5, true, 4);
+        // A fork of a fork belongs to the first of them, whether its file is there or not.
+        let forks: &[fn() -> Batch] = &[
+            || sighting("C", Some("B"), 5),
+            || sighting("B", Some("A"), 5),
+            || sighting("Z", None, 3),
+            || result(false, 1),
+        ];
+        always(forks, "A", 3, false, 0);
+    }
+
+    #[test]
+    fn what_waited_for_a_week_is_forgotten_but_for_its_key() {
+        let later = Timestamp::from_unix_ms(8 * mws_event::DAY_MS);
+        let mut calls = Calls::new(HashMap::new(), Timestamp::from_unix_ms(0));
+        calls.absorb("c", sighting("A", None, 1));
+        assert_eq!(calls.open(), 1);
+        let known = calls.into_known();
+        assert_eq!(known.len(), 1);
+        assert!(Calls::new(known, later).into_known().is_empty(), "an open call");
+
+        let mut calls = Calls::new(HashMap::new(), Timestamp::from_unix_ms(0));
+        calls.absorb("c", sighting("A", None, 1));
+        calls.absorb("c", result(false, 2));
+        let known = Calls::new(calls.into_known(), later).into_known();
+        assert!(matches!(known.values().next(), Some(Known::Result { reported: Some(false), .. })));
+        let mut calls = Calls::new(known, later);
+        calls.absorb("c", sighting("A", None, 1));
+        calls.absorb("c", result(false, 2));
+        assert!(calls.ready(None).is_empty(), "a failure that is in the log");
+        calls.absorb("c", result(true, 3));
+        assert_eq!(calls.ready(None).len(), 1, "its success");
+    }
+}

@@ -22,6 +22,8 @@ mod scan;
 mod sighting;
 mod sources;
 mod state;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use cli::Cli;

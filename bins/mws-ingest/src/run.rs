@@ -3,8 +3,8 @@
 //! Invariant: one writer. A second run that would write says so and leaves.
 //! Deliberately absent: progress; reading is as fast as the disk.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::Path;
 use std::time::Instant;
 
 use mws_catalog::Catalog;
@@ -50,27 +50,24 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.output {
         Some(path) => emit::to_output(path, &run.calls, &keys)?,
         None if cli.dry_run => run.print_summary(&keys)?,
-        None => run.commit(&dir, &names, &keys)?,
+        None => run.commit(&dir, &keys)?,
     }
     Ok(Exit::Done)
 }
 
 fn names(config: &Config, dir: &StateDir, run: &mut Run) -> Names {
     let servers = std::iter::once(&config.server_name).chain(&config.server_aliases);
-    let catalog = match read_file(&dir.catalog(), CATALOG_MAX) {
-        Ok((bytes, _)) => match Catalog::parse(&bytes) {
-            Ok((catalog, _)) => Some(catalog),
-            Err(e) => {
-                run.warn(format!("{}: {e}; names stay as written", dir.catalog().display()));
-                None
-            }
-        },
-        Err(ReadError::Missing) => None,
-        Err(e) => {
-            run.warn(format!("{}: {e}; names stay as written", dir.catalog().display()));
-            None
-        }
+    let path = dir.catalog();
+    let parsed = match read_file(&path, CATALOG_MAX) {
+        Ok((bytes, _)) => Catalog::parse(&bytes).map(Some).map_err(|e| e.to_string()),
+        Err(ReadError::Missing) => Ok(None),
+        Err(e) => Err(e.to_string()),
     };
+    let catalog = parsed.unwrap_or_else(|why| {
+        run.warn(format!("{}: {why}; tool names stay as the client wrote them", path.display()));
+        None
+    });
+    let catalog = catalog.map(|(catalog, _)| catalog);
     let tools = catalog.as_ref().map(Catalog::tools).unwrap_or_default();
     Names::new(servers.map(String::as_str), tools.iter().map(mws_catalog::Tool::name))
 }
@@ -138,7 +135,7 @@ impl Run {
                         self.bytes += read.bytes;
                         self.bad_lines += read.batch.bad_lines;
                         self.salvaged += read.batch.salvaged;
-                        self.after.files.insert(found.path, read.record);
+                        self.after.files.insert(found.path.into(), read.record);
                         self.calls.absorb(found.source.name, read.batch);
                     }
                     Err(e) => self.warn(format!("cannot read {}: {e}", found.path.display())),
@@ -149,7 +146,8 @@ impl Run {
         .map_err(Failure::failed)
     }
 
-    /// Keeps the records of unchanged files; the others are to be read.
+    /// Keeps the records of unchanged files, and of those that were not looked for; forgets files
+    /// that are gone; the others are to be read.
     fn plan(&mut self, walk: Walk) -> Vec<Job> {
         let complete = walk.warnings.is_empty();
         walk.warnings.into_iter().for_each(|warning| self.warn(warning));
@@ -159,29 +157,22 @@ impl Run {
         }
         let by_inode = self.before.by_inode();
         let mut jobs = Vec::new();
-        let mut present: HashSet<PathBuf> = HashSet::new();
         for found in walk.files {
-            if let Some(record) = self.before.unchanged(&found.path, &found.stamp) {
-                self.after.files.insert(found.path, *record);
-                continue;
+            match self.before.files.remove(found.path.as_os_str()) {
+                Some(record) if record.stamp == found.stamp => {
+                    self.after.files.insert(found.path.into(), record);
+                }
+                known => {
+                    let moved = || by_inode.get(&found.stamp.inode).copied();
+                    jobs.push(Job { record: known.or_else(moved), found });
+                }
             }
-            let record = self
-                .before
-                .files
-                .get(&found.path)
-                .or_else(|| by_inode.get(&found.stamp.inode).copied());
-            present.insert(found.path.clone());
-            jobs.push(Job { record: record.copied(), found });
         }
-        for (path, record) in &self.before.files {
-            let looked_at = complete && walk.roots.iter().any(|root| path.starts_with(root));
-            if self.after.files.contains_key(path) || present.contains(path) {
-                continue;
-            }
-            if looked_at {
+        for (path, record) in std::mem::take(&mut self.before.files) {
+            if complete && walk.roots.iter().any(|root| Path::new(&path).starts_with(root)) {
                 self.changed = true;
             } else {
-                self.after.files.insert(path.clone(), *record);
+                self.after.files.insert(path, record);
             }
         }
         self.changed |= !jobs.is_empty();
@@ -205,8 +196,7 @@ impl Run {
     }
 
     /// Appends to the log, then replaces the state; a crash in between repeats events.
-    fn commit(mut self, dir: &StateDir, names: &Names, keys: &[u128]) -> Result<(), Failure> {
-        debug_assert_eq!(self.after.fingerprint, names.fingerprint());
+    fn commit(mut self, dir: &StateDir, keys: &[u128]) -> Result<(), Failure> {
         if self.bytes > 0 || !keys.is_empty() {
             emit::to_log(dir, &self.calls, keys, self.summary(keys.len()))?;
         }

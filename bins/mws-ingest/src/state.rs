@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mws_event::Timestamp;
 use mws_state::{ReadError, StateDir, publish_if_changed, read_file};
@@ -72,8 +72,8 @@ pub(crate) struct FileRecord {
 pub(crate) struct State {
     /// Under which names calls were looked for.
     pub(crate) fingerprint: u64,
-    /// Files by canonical path.
-    pub(crate) files: BTreeMap<PathBuf, FileRecord>,
+    /// Files by canonical path, compared as bytes: comparing paths part by part is slow.
+    pub(crate) files: BTreeMap<OsString, FileRecord>,
     /// Calls by key.
     pub(crate) known: HashMap<u128, Known>,
 }
@@ -112,7 +112,7 @@ impl State {
         out.len(self.files.len());
         let mut last: &[u8] = &[];
         for (path, record) in &self.files {
-            let path = path.as_os_str().as_bytes();
+            let path = path.as_bytes();
             let shared = last.iter().zip(path).take_while(|(a, b)| a == b).count();
             out.u64(shared as u64);
             out.bytes(&path[shared..]);
@@ -142,7 +142,7 @@ impl State {
         for _ in 0..input.len()? {
             path.truncate(usize::try_from(input.u64()?).ok()?);
             path.extend_from_slice(input.bytes()?);
-            let name = PathBuf::from(OsString::from_vec(path.clone()));
+            let name = OsString::from_vec(path.clone());
             state.files.insert(name, decode_file(&mut input)?);
         }
         for _ in 0..input.len()? {
@@ -153,12 +153,76 @@ impl State {
     }
 
     /// The records by inode, to follow files that were moved.
-    pub(crate) fn by_inode(&self) -> HashMap<(u64, u64), &FileRecord> {
-        self.files.values().map(|record| (record.stamp.inode, record)).collect()
+    pub(crate) fn by_inode(&self) -> HashMap<(u64, u64), FileRecord> {
+        self.files.values().map(|record| (record.stamp.inode, *record)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mws_event::Via;
+
+    use super::*;
+    use crate::known::Pending;
+    use crate::sighting::{Outcome, Why};
+
+    fn sample() -> State {
+        let ts = Timestamp::from_unix_ms(1_772_000_000_000);
+        let outcome = Outcome { ok: false, why: Why::NotExecuted, ts: None };
+        let word = |text: &str| -> Arc<str> { text.into() };
+        let call = Pending {
+            client: word("claude-code"),
+            call_id: "toolu_1".into(),
+            tool: word("mail.send"),
+            raw: Some(word("mail_send")),
+            via: Via::CallTool,
+            ts,
+            version: Some(word("2.1.0")),
+            agent: None,
+            server: word("toolbox"),
+            claims: vec![(word("A"), None)],
+            settled: true,
+            outcome: Some(Outcome { ts: Some(ts), ..outcome }),
+            reported: Some(false),
+            seen: ts,
+        };
+        let stamp = Stamp { inode: (1, 2), size: 3, mtime_ns: -4, ctime_ns: 5 };
+        let file = |offset| FileRecord { stamp, offset, head: 7, tail: 8 };
+        State {
+            fingerprint: 9,
+            files: [("/a/b/c.jsonl", 1), ("/a/b/d.jsonl", 2), ("/a/é", 3)]
+                .map(|(path, offset)| (path.into(), file(offset)))
+                .into(),
+            known: HashMap::from([
+                (1, Known::Done),
+                (2, Known::Result { outcome, reported: None, seen: ts }),
+                (u128::MAX, Known::Call(Box::new(call))),
+            ]),
+        }
     }
 
-    /// The record of `path`, when the file is as it was.
-    pub(crate) fn unchanged(&self, path: &Path, stamp: &Stamp) -> Option<&FileRecord> {
-        self.files.get(path).filter(|record| record.stamp == *stamp)
+    #[test]
+    fn what_was_written_reads_back() {
+        let state = sample();
+        let bytes = state.encode();
+        assert_eq!(State::decode(&bytes), Some(state));
+    }
+
+    #[test]
+    fn any_damage_is_noticed() {
+        let bytes = sample().encode();
+        for at in 0..bytes.len() {
+            assert_eq!(State::decode(&bytes[..at]), None, "cut at {at}");
+            let mut bad = bytes.clone();
+            bad[at] ^= 4;
+            assert_eq!(State::decode(&bad), None, "flipped at {at}");
+            // Past the checksum too, nothing panics.
+            let body = bad.len() - 8;
+            let checksum = xxh3_64(&bad[..body]).to_le_bytes();
+            bad[body..].copy_from_slice(&checksum);
+            let _ = State::decode(&bad);
+        }
     }
 }

@@ -32,10 +32,15 @@ const CALL_TOOL: &str = "call_tool";
 /// Lines without a time that may follow the last one with it.
 const LAST_LINES: usize = 8;
 
-/// `CLAUDE_CONFIG_DIR` replaces the default places; it may be a list.
+/// The default places.
 pub(crate) fn default_roots(places: &Places) -> Vec<PathBuf> {
-    let homes: Vec<PathBuf> = match std::env::var("CLAUDE_CONFIG_DIR") {
-        Ok(list) if !list.trim().is_empty() => {
+    projects(places, std::env::var("CLAUDE_CONFIG_DIR").ok().as_deref())
+}
+
+/// `CLAUDE_CONFIG_DIR` replaces the usual places; it may be a list.
+fn projects(places: &Places, config_dir: Option<&str>) -> Vec<PathBuf> {
+    let homes: Vec<PathBuf> = match config_dir {
+        Some(list) if !list.trim().is_empty() => {
             list.split(',').map(|dir| places.expand(dir.trim())).collect()
         }
         _ => {
@@ -43,9 +48,8 @@ pub(crate) fn default_roots(places: &Places) -> Vec<PathBuf> {
             vec![config.join("claude"), places.home.join(".claude")]
         }
     };
-    let projects =
-        |dir: PathBuf| if dir.ends_with("projects") { dir } else { dir.join("projects") };
-    homes.into_iter().map(projects).collect()
+    let below = |dir: PathBuf| if dir.ends_with("projects") { dir } else { dir.join("projects") };
+    homes.into_iter().map(below).collect()
 }
 
 /// Leaves out the long tool outputs and workflow journals that lie in the same tree.
@@ -240,4 +244,35 @@ fn session_of(path: &Path) -> String {
     let chat = (path.file_name() == Some(OsStr::new("chat.jsonl"))).then(|| parts.len() - 1);
     let folder = above_subagents.or(chat).and_then(|at| parts.get(at.checked_sub(1)?).copied());
     folder.or(path.file_stem()).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_replaces_the_default_places() {
+        let places = Places { home: "/home/u".into(), ..Places::default() };
+        let of = |var| -> Vec<String> {
+            projects(&places, var).iter().map(|root| root.display().to_string()).collect()
+        };
+        let usual = ["/home/u/.config/claude/projects", "/home/u/.claude/projects"];
+        assert_eq!(of(None), usual);
+        assert_eq!(of(Some(" ")), usual);
+        assert_eq!(of(Some("/a, ~/b/projects")), ["/a/projects", "/home/u/b/projects"]);
+    }
+
+    #[test]
+    fn a_place_implies_a_session() {
+        for (path, want) in [
+            ("/p/-srv/S.jsonl", "S"),
+            ("/p/-srv/S/subagents/agent-1.jsonl", "S"),
+            ("/p/-srv/S/subagents/workflows/w/agent-1.jsonl", "S"),
+            ("/p/-srv/S/chat.jsonl", "S"),
+            ("chat.jsonl", "chat"),
+            ("subagents/x.jsonl", "x"),
+        ] {
+            assert_eq!(session_of(Path::new(path)), want, "{path}");
+        }
+    }
 }
