@@ -87,6 +87,11 @@ impl Document {
         builder.finish(name, part, backend, verbs)
     }
 
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Under which key the document of a tool is kept: it changes with everything analysis reads.
     pub fn key(tool: &Tool, backends: &Backends) -> u64 {
         let mut writer = Writer::default();
