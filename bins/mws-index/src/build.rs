@@ -3,6 +3,8 @@
 //! Invariant: one run at a time; what is in force is replaced by something whole or stays.
 //! Deliberately absent: waiting for another run; it does the same work.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -72,6 +74,8 @@ pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result
     if !args.full && fresh(state, &catalog, &options) {
         return print(&report(&catalog, true, started));
     }
+    // Before sled, which would make the directory readable to all.
+    DirBuilder::new().recursive(true).mode(0o700).create(state.index_dir())?;
     let analysed = store::analyse(&catalog, &state.index_dir().join("sled"), args.full);
     print(&publish_index(state, &catalog, &options, &analysed, started)?)
 }
@@ -174,4 +178,67 @@ fn print(report: &Report) -> Result<Exit, Failure> {
     out.line(serde_json::to_string(report).map_err(Failure::failed)?)?;
     out.finish()?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn state(tools: &str) -> (tempfile::TempDir, StateDir) {
+        let tmp = tempfile::tempdir().unwrap();
+        let state = StateDir::at(tmp.path().join("s"));
+        publish(&state.catalog(), format!("{{\"tools\":[{tools}]}}").as_bytes()).unwrap();
+        (tmp, state)
+    }
+
+    fn build(args: &BuildArgs, state: &StateDir) {
+        let config = Config::defaults(&mws_config::Places::default());
+        assert_eq!(run(args, &config, state).unwrap(), Exit::Done);
+    }
+
+    fn generation(state: &StateDir) -> u64 {
+        published::load(state).unwrap().map_or(0, |(current, _)| current.generation)
+    }
+
+    #[test]
+    fn a_run_publishes_once_for_each_catalog_and_logs_it() {
+        let (_tmp, state) = state(r#"{"name":"mail_send"}"#);
+        build(&BuildArgs { dry_run: true, ..BuildArgs::default() }, &state);
+        assert_eq!((generation(&state), state.index_dir().exists()), (0, false));
+        build(&BuildArgs::default(), &state);
+        build(&BuildArgs::default(), &state);
+        assert_eq!(generation(&state), 1);
+        build(&BuildArgs { full: true, ..BuildArgs::default() }, &state);
+        assert_eq!(generation(&state), 2);
+        publish(&state.catalog(), br#"{"tools":[]}"#).unwrap();
+        build(&BuildArgs::default(), &state);
+        let (_, index) = published::load(&state).unwrap().unwrap();
+        assert!(index.is_empty());
+        assert_eq!(mws_state::read_events(&state).0.len(), 3);
+        let mode = std::fs::metadata(state.index_dir()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_second_run_leaves_and_a_damaged_index_is_made_again() {
+        let (_tmp, state) = state(r#"{"name":"mail_send"}"#);
+        let lock = StageLock::acquire(&state, "index").unwrap();
+        build(&BuildArgs::default(), &state);
+        assert_eq!(generation(&state), 0);
+        drop(lock);
+        build(&BuildArgs::default(), &state);
+        publish(&state.index_current(), b"?").unwrap();
+        build(&BuildArgs::default(), &state);
+        assert_eq!(generation(&state), 2);
+    }
+
+    #[test]
+    fn a_target_of_its_own_touches_nothing_else() {
+        let (tmp, state) = state(r#"{"name":"mail_send"}"#);
+        let target = tmp.path().join("x.mwsx");
+        build(&BuildArgs { output: Some(target.clone()), ..BuildArgs::default() }, &state);
+        let index = Index::from_snapshot(&std::fs::read(target).unwrap()).unwrap();
+        assert_eq!((index.len(), state.index_dir().exists()), (1, false));
+    }
 }
