@@ -43,6 +43,11 @@ fn is_of_the_period(heading: &str) -> bool {
 }
 
 fn sizes(s: &Sizes) -> Vec<String> {
+    if s.listed_at.is_none() && s.catalog_tools == 0 {
+        return vec![
+            "nothing known: no catalog yet; it comes with the first tools/list".to_owned(),
+        ];
+    }
     let row = |what: &str, tools, bytes, tokens| {
         [what.to_owned(), count(tools), count(bytes), format!("~{}", count(tokens))]
     };

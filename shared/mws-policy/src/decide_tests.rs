@@ -30,6 +30,7 @@ fn a_tool_is_in_while_sessions_bring_it_in_and_use_keeps_it() {
     let apart = |n| [success(0, "a", "s1"), success(n, "a", "s2")];
     let back = [&two[..], &[success(80, "a", "s3")]].concat();
     let back_in = [&back[..], &[success(81, "a", "s4")]].concat();
+    let just_kept = [&two[..], &[success(61, "a", "s3")]].concat();
     let long_kept = [&two[..], &[success(50, "a", "s3"), success(100, "a", "s4")]].concat();
     for (why, given, as_of, then) in [
         ("two sessions", &two[..], 2, "+a: promoted"),
@@ -46,6 +47,7 @@ fn a_tool_is_in_while_sessions_bring_it_in_and_use_keeps_it() {
             "a: too few sessions (1 of 2 in 30 days)",
         ),
         ("two are a new promotion", &back_in, 82, "+a: promoted"),
+        ("a success in the last moment of keepDays keeps", &just_kept, 62, "+a: kept"),
         ("single sessions keep a member for ever", &long_kept, 150, "+a: kept"),
         (
             "one session only",

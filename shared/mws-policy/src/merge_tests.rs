@@ -7,7 +7,7 @@ use crate::merge;
 use crate::testing::{at, call, day, story, totals};
 
 /// Why, the story, and its totals.
-const SEEN_TWICE: [(&str, &str, &str); 9] = [
+const SEEN_TWICE: [(&str, &str, &str); 10] = [
     (
         "the same call id is the same call, whatever the client is called",
         "T 10 a ok 2000 claude-code S1 toolu_00000000000000000001
@@ -64,11 +64,18 @@ const SEEN_TWICE: [(&str, &str, &str); 9] = [
         "a: 2/1/0",
     ),
     (
-        "calls that name the same session find each other first",
-        "T 100 a ok 5000 codex S1 call_000000000000000000001
+        "calls that name the same session find each other first, even if another would fit",
+        "T 100 a ok 1000 codex S1 call_000000000000000000001
              T 101 a ok 5000 codex S2 call_000000000000000000002
              P 101 a ok 100 codex-mcp-client S2
              P 104 a ok 100 codex-mcp-client S3",
+        "a: 3/3/0",
+    ),
+    (
+        "a transcript call that was found by its id is not found again by time",
+        "T 100 a ok 5000 claude-code S1 toolu_00000000000000000001
+             P 101 a ok 100 claude-code - toolu_00000000000000000001
+             P 102 a ok 100 claude-code",
         "a: 2/2/0",
     ),
     (
@@ -188,14 +195,14 @@ fn repeated_lines_fold_into_one_call() {
 #[test]
 fn a_joined_call_has_the_transcripts_client_and_the_proxys_measurements() {
     let mut given = story("T 10 a ok 2000 claude-code S1 toolu_00000000000000000001");
-    given.push(call(at(11.0), "a", true, |c| {
+    given.push(call(at(9.0), "a", true, |c| {
         c.call_id = Some("toolu_00000000000000000001".into());
         (c.via, c.ms) = (Via::Listed, 77);
     }));
     let merged = merge(&given, day(1), 30);
     let [c] = merged.calls[..] else { panic!("one call, not {:?}", merged.calls) };
     let seen = (c.client, c.via, c.ms, c.proxied, c.ts);
-    assert_eq!(seen, ("claude-code", Via::Listed, 77, true, at(10.0)));
+    assert_eq!(seen, ("claude-code", Via::Listed, 77, true, at(9.0)));
 }
 
 #[test]
@@ -212,4 +219,11 @@ fn what_lies_after_as_of_is_ignored_and_counted() {
     let through = merged.through.expect("two were counted");
     assert_eq!((through.ts, through.id.as_deref()), (day(1), Some("w.9")));
     assert_eq!(merge(&given, day(1), 30).through, None);
+}
+
+#[test]
+fn calls_go_by_time_whoever_saw_them() {
+    let given = story("T 20 a ok 1 x S1 toolu_00000000000000000001\nP 10 b ok 1 x\nP 30 c ok 1 x");
+    let tools: Vec<&str> = merge(&given, day(1), 30).calls.iter().map(|c| c.tool).collect();
+    assert_eq!(tools, ["b", "a", "c"]);
 }
