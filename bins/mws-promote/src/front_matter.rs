@@ -49,8 +49,9 @@ impl Prefixes {
 pub(crate) fn pinned_tools(text: &str, prefixes: &Prefixes) -> Result<Vec<String>, String> {
     let Some(yaml) = front_matter(text)? else { return Ok(Vec::new()) };
     let parsed: Option<FrontMatter> = serde_saphyr::from_str(&yaml).map_err(|e| {
-        let what = e.to_string();
-        format!("bad front matter: {}", what.lines().next().unwrap_or_default())
+        let text = e.to_string();
+        let what = text.lines().next().unwrap_or_default();
+        format!("bad front matter: {}", what.trim_start_matches("error: "))
     })?;
     let Some(FrontMatter { pins, allowed_tools }) = parsed else { return Ok(Vec::new()) };
     let mut tools = Vec::new();
@@ -81,7 +82,8 @@ fn front_matter(text: &str) -> Result<Option<String>, String> {
     if lines.next() != Some("---") {
         return Ok(None);
     }
-    let mut yaml = String::new();
+    // One empty line for the `---`, so that errors name the line of the file.
+    let mut yaml = String::from("\n");
     for line in lines {
         if line == "---" || line == "..." {
             return Ok(Some(yaml));
@@ -159,5 +161,7 @@ mod tests {
             let error = pinned(text).expect_err(text);
             assert!(!error.is_empty() && error.lines().count() == 1, "{error}");
         }
+        let error = pinned("---\nname: x\na: b: c\n---\n").expect_err("no YAML");
+        assert!(error.contains("line 3"), "{error}");
     }
 }
