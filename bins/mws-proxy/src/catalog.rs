@@ -159,8 +159,7 @@ impl Shelf {
         tracing::warn!("Cannot list the upstream's tools: {fault}.");
         self.kept().failed = Some(Instant::now());
         let ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let kind =
-            Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
+        let kind = Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
         self.recorder.record(Event::Record(Record::new(now(), kind)));
     }
 
@@ -221,7 +220,8 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
         let list: Vec<Box<RawValue>> =
             serde_json::from_str(list).map_err(|_| unfit("a tools/list result without a list"))?;
         raw.extend(list);
-        let next = result.get("nextCursor").and_then(json::string).map(std::borrow::Cow::into_owned);
+        let next =
+            result.get("nextCursor").and_then(json::string).map(std::borrow::Cow::into_owned);
         if page == 0 {
             result.remove("tools");
             result.remove("nextCursor");

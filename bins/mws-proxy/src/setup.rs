@@ -33,9 +33,9 @@ pub(crate) fn configure(cli: &Cli) -> Result<(Config, StateDir), Failure> {
     let (mut config, state) = cli.common.load()?;
     if let Some(address) = &cli.listen {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-        let port = port.parse().map_err(|_| {
-            Failure::usage(format!("--listen {address}: expected HOST:PORT"))
-        })?;
+        let port = port
+            .parse()
+            .map_err(|_| Failure::usage(format!("--listen {address}: expected HOST:PORT")))?;
         config.listen.host = host.trim_matches(['[', ']']).to_owned();
         config.listen.port = port;
     }
@@ -80,7 +80,8 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
     let kept = Shelf::new(Arc::clone(&upstream), Arc::clone(&recorder), state.clone());
     let shelf = Arc::clone(shelf.get_or_init(|| Arc::new(kept)));
     let hints = config.backend_hints.clone();
-    let options = Options { hints, synonyms: synonyms(config)? };
+    let synonyms = config.search.read_synonyms().map_err(Failure::usage)?;
+    let options = Options { hints, synonyms };
     Ok(Arc::new(Proxy {
         upstream,
         shelf,
@@ -156,10 +157,4 @@ async fn bind(config: &Config) -> Result<TcpListener, Failure> {
 
 fn on(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|e| Failure::failed(format!("cannot wait for signals: {e}")))
-}
-
-/// The user's synonyms.
-fn synonyms(config: &Config) -> Result<std::collections::BTreeMap<String, Vec<String>>, Failure> {
-    let _ = config;
-    Ok(std::collections::BTreeMap::new())
 }

@@ -94,7 +94,12 @@ impl Conn {
 
     /// Sends a request under an id of ours. `era` says whether a client that goes away cancels;
     /// `None` means it does not.
-    pub(crate) fn request(&self, text: &str, owner: &str, era: Option<Era>) -> Result<Pending, Fault> {
+    pub(crate) fn request(
+        &self,
+        text: &str,
+        owner: &str,
+        era: Option<Era>,
+    ) -> Result<Pending, Fault> {
         if !self.is_open() {
             return Err(self.closed());
         }
