@@ -10,9 +10,9 @@ use std::time::Duration;
 use mws_catalog::ListingOptions;
 use mws_cli::{Exit, Failure, Output};
 use mws_config::{Config, UpstreamKind};
-use mws_event::{Event, Kind, Record};
+use mws_event::Kind;
 use mws_search::Options;
-use mws_state::{Recorder, StateDir, Watched, now};
+use mws_state::{Recorder, StateDir, Watched};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -130,7 +130,8 @@ pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Fai
         }
     };
     crate::serve::serve(listener, Arc::clone(&proxy), stop, now_).await?;
-    proxy.recorder.record(Event::Record(Record::new(now(), Kind::Stopped { pid })));
+    proxy.shelf.close();
+    proxy.record(Kind::Stopped { pid });
     proxy.upstream.stop().await;
     Ok(Exit::Done)
 }

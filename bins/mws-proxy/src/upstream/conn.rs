@@ -267,7 +267,7 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
         match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
-                shared.take_in(&line);
+                shared.take_in(line.trim_ascii());
             }
             Ok(_) => {
                 tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");
