@@ -12,7 +12,7 @@ use mws_cli::Common;
 ///
 /// Only what is new since the last run is read. A call is appended once its result is known.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version)]
 pub struct Cli {
     /// Pass over calls made before WHEN (30d, 2026-03-01, RFC 3339); a later run comes back to
     /// them only with --from-start
