@@ -105,6 +105,9 @@ impl Index {
                 if let Some(phrase) = self.word(&stems[at..at + length].join(" ")) {
                     found.extend(self.variants(phrase));
                 }
+                if found.is_empty() {
+                    continue;
+                }
                 for list in extra.iter_mut().skip(at).take(length) {
                     list.extend(&found);
                 }

@@ -62,10 +62,8 @@ impl Index {
     }
 
     fn whole_backend(&self, query: &str) -> Option<Vec<u32>> {
-        let folded = words::fold(query);
-        let same = |backend: &&crate::index::Backend| words::fold(&backend.name) == folded;
-        if let Some(backend) = self.backends.iter().find(same) {
-            return Some(backend.tools.clone());
+        if let Some(&place) = self.lookup.backend_names.get(&words::fold(query)) {
+            return self.backends.get(place as usize).map(|backend| backend.tools.clone());
         }
         let stems: Vec<String> = words::plain(query).iter().map(|word| words::stem(word)).collect();
         let places = self.lookup.backends.get(stems.first()?)?;
