@@ -178,7 +178,7 @@ fn impact(counts: [u8; FIELDS], lengths: [u32; FIELDS], averages: [f32; FIELDS])
 }
 
 /// How much it tells that a tool has a word which `holders` of `tools` have.
-fn idf(tools: usize, holders: usize) -> f32 {
+pub(crate) fn idf(tools: usize, holders: usize) -> f32 {
     if holders == 0 {
         return 0.0;
     }
