@@ -58,9 +58,14 @@ pub(crate) fn forwarded(client: &HeaderMap) -> HeaderMap {
     copy(client, fit)
 }
 
-/// The upstream's headers as the client gets them.
+/// The upstream's headers as the client gets them. No web page is let in here, whatever the
+/// upstream would allow.
 pub(crate) fn answered(upstream: &HeaderMap) -> HeaderMap {
-    copy(upstream, |name| !HOP.contains(&name.as_str()))
+    let fit = |name: &HeaderName| {
+        let name = name.as_str();
+        !HOP.contains(&name) && !name.starts_with("access-control-")
+    };
+    copy(upstream, fit)
 }
 
 fn copy(from: &HeaderMap, fit: impl Fn(&HeaderName) -> bool) -> HeaderMap {
@@ -106,7 +111,11 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 }
 
 /// Property paths annotated with `x-mcp-header`, along `properties` from the root.
-fn annotations(schema: Option<&str>, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+fn annotations(
+    schema: Option<&str>,
+    path: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, String)>,
+) {
     let properties = schema
         .and_then(json::members)
         .and_then(|members| json::get(&members, "properties").and_then(json::members));
@@ -132,12 +141,12 @@ fn primitive(value: &str) -> Option<String> {
 
 /// `=?base64?…?=` for a value that would not survive as a bare header value.
 fn encoded(value: &str) -> String {
-    let edge = |c: Option<char>| matches!(c, Some(' ' | '\t'));
-    let bare = value.chars().all(|c| (' '..='~').contains(&c))
-        && !edge(value.chars().next())
-        && !edge(value.chars().next_back())
-        && !(value.starts_with("=?base64?") && value.ends_with("?="));
-    if bare { value.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(value)) }
+    let edge = |c| matches!(c, ' ' | '\t');
+    let odd = !value.chars().all(|c| (' '..='~').contains(&c))
+        || value.starts_with(edge)
+        || value.ends_with(edge)
+        || (value.starts_with("=?base64?") && value.ends_with("?="));
+    if odd { format!("=?base64?{}?=", STANDARD.encode(value)) } else { value.to_owned() }
 }
 
 /// The value of a mirror header, decoded.
