@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 /// The catalog that the demo serves, as `tools/list` result.
 pub(crate) const CATALOG: &str = include_str!("../../../../fixtures/catalog.json");
 
-const VERSIONS: [&str; 5] =
-    ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const VERSIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const LATEST_WITH_SESSION: &str = VERSIONS[1];
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
@@ -105,7 +104,8 @@ fn tools(modern: bool) -> Value {
 fn call(params: &Value) -> Result<Value, Value> {
     let name = params["name"].as_str().unwrap_or_default();
     let catalog = tools(false);
-    let Some(tool) = catalog["tools"].as_array().and_then(|all| all.iter().find(|t| t["name"] == name))
+    let Some(tool) =
+        catalog["tools"].as_array().and_then(|all| all.iter().find(|t| t["name"] == name))
     else {
         return Err(json!({"code": -32602, "message": format!("unknown tool: {name}")}));
     };
@@ -135,9 +135,13 @@ mod tests {
 
     #[test]
     fn both_eras_are_answered() {
-        let old = ask(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#);
+        let old = ask(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#,
+        );
         assert_eq!(old["result"]["protocolVersion"], "2025-06-18");
-        let unknown = ask(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}"#);
+        let unknown = ask(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}"#,
+        );
         assert_eq!(unknown["result"]["protocolVersion"], "2025-11-25");
         let new = ask(&format!(
             r#"{{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{{"_meta":{{"{VERSION_KEY}":"2026-07-28"}}}}}}"#
