@@ -237,7 +237,7 @@ mod tests {
     fn the_earlier_log_leads_and_damage_is_counted() {
         let (_tmp, state) = lab();
         let old = CALL.replace("\"a\"", "\"old\"");
-        std::fs::write(state.calls(), format!("{old}\nnot json\n")).expect("written");
+        crate::publish(&state.calls(), format!("{old}\nnot json\n").as_bytes()).expect("written");
         let mut log = Appender::open(&state).expect("opened");
         let torn = &CALL[..20];
         log.append(format!("{CALL}\n{{\"v\":9}}\n\n{torn}").as_bytes(), now()).expect("appended");
