@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use mws_catalog::{Catalog, Tool, client_problem};
 use mws_config::Config;
 use mws_event::{Event, Kind};
 use mws_state::{StateDir, read_events, read_file};
@@ -54,28 +55,50 @@ fn index(events: &[Event], published: bool) -> Finding {
     }
 }
 
-/// Checks the catalog, and that it holds the tools which the config pins.
+/// Checks the catalog, that it holds the tools which the config pins, and that clients take them.
 pub(super) fn catalog(state: &StateDir, config: &Config) -> Vec<Finding> {
     let what = "catalog";
-    let names = match names(&state.catalog()) {
-        Ok(names) => names,
+    let read = read_file(&state.catalog(), FILE_MAX).map_err(|e| e.to_string());
+    let parsed = read.and_then(|(bytes, _)| Catalog::parse(&bytes).map_err(|e| e.to_string()));
+    let (catalog, rejected) = match parsed {
+        Ok(parsed) => parsed,
         Err(why) => {
             let text = format!("{}: {why}", state.catalog().display());
             let hint = "the proxy writes it when it reaches its upstream";
             return vec![Finding::new(Level::Warn, what, text).hint(hint)];
         }
     };
-    let mut findings = vec![Finding::new(Level::Ok, what, format!("{} tools", names.len()))];
-    for pin in config.pins.iter().filter(|pin| !names.contains(pin)) {
-        let text = format!("'{pin}' is pinned, but the upstream has no such tool");
-        let near = mws_config::nearest(pin, names.iter().map(String::as_str));
-        let finding = Finding::new(Level::Warn, "pins", text);
-        findings.push(match near {
-            Some(near) => finding.hint(format!("did you mean '{near}'?")),
-            None => finding.hint("take it out of `pins`"),
-        });
+    let mut findings = vec![Finding::new(Level::Ok, what, format!("{} tools", catalog.len()))];
+    findings.extend(rejected.iter().map(|tool| {
+        let text =
+            format!("tool {} of the upstream's list is left out: {}", tool.index, tool.reason);
+        Finding::new(Level::Warn, what, text)
+    }));
+    let problem = |tool: &&Tool| client_problem(tool, &config.server_name).is_some();
+    let unsafe_tools = catalog.tools().iter().filter(problem).count();
+    if unsafe_tools > 0 {
+        let text =
+            format!("{unsafe_tools} tools would upset clients, so they are not listed by use");
+        findings.push(Finding::new(Level::Warn, what, text).hint("call_tool still reaches them"));
     }
+    findings.extend(config.pins.iter().filter_map(|pin| pinned(pin, &catalog, config)));
     findings
+}
+
+/// What is wrong with a pin, if anything is.
+fn pinned(pin: &str, catalog: &Catalog, config: &Config) -> Option<Finding> {
+    let Some(tool) = catalog.get(pin) else {
+        let text = format!("'{pin}' is pinned, but the upstream has no such tool");
+        let finding = Finding::new(Level::Warn, "pins", text);
+        let near = mws_config::nearest(pin, catalog.tools().iter().map(Tool::name));
+        return Some(finding.hint(match near {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "take it out of `pins`".to_owned(),
+        }));
+    };
+    let why = client_problem(tool, &config.server_name)?;
+    let finding = Finding::new(Level::Warn, "pins", format!("'{pin}' may upset clients: {why}"));
+    Some(finding.hint("take it out of `pins`; call_tool still reaches it"))
 }
 
 pub(super) fn working_set(state: &StateDir) -> Finding {
