@@ -25,6 +25,9 @@ use proxy::Proxy;
 const LOG_WAIT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
+/// Label of the call that goes through the meta-tool.
+const THROUGH: &str = "through call_tool";
+
 /// Serves the demo's catalog on stdin and stdout.
 pub(crate) fn serve_upstream() -> Result<Exit, Failure> {
     upstream::serve(io::stdin().lock(), io::stdout().lock())?;
@@ -54,7 +57,7 @@ pub(crate) fn run(once: bool) -> Result<Exit, Failure> {
 /// Shows `tools/list` before and after the stages have run.
 fn listings(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
     let catalog: Value = serde_json::from_str(upstream::CATALOG).unwrap_or_default();
-    out.line("# What a model would read at the start of each session\n")?;
+    out.line("# What a model would read at the start of each session (tokens: bytes / 4)\n")?;
     show_size(out, "the server alone", &catalog)?;
     show_size(out, "through the proxy, first day", &list(url)?)?;
     out.line(format_args!("\n# {} transcripts, read and folded\n", lab.transcripts))?;
@@ -94,19 +97,19 @@ fn calls(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
     let before = recorded(&lab.state());
     out.line("\n# A few calls and searches through it\n")?;
     let calls = [
-        ("listed", "mail_search_messages", json!({"query": "from:anna"})),
-        ("not listed, by its name", "codesearch_list_repositories", json!({})),
-        (
-            "through call_tool",
-            "call_tool",
-            json!({
-                "name": "calendar_list_calendars", "arguments": {"showHidden": true},
-            }),
-        ),
-        ("without a needed argument", "drive_export_document", json!({"file": "/a.md"})),
+        ("mail_search_messages", "listed", json!({"query": "from:anna"})),
+        ("codesearch_list_repositories", "not listed, by its name", json!({})),
+        ("calendar_list_calendars", THROUGH, json!({"showHidden": true})),
+        ("drive_export_document", "without a needed argument", json!({"file": "/a.md"})),
     ];
-    for (how, name, arguments) in &calls {
-        let text = call(&mut client, name, arguments)?;
+    for (name, how, arguments) in &calls {
+        let text = match *how {
+            THROUGH => {
+                let inner = json!({"name": name, "arguments": arguments});
+                call(&mut client, "call_tool", &inner)?
+            }
+            _ => call(&mut client, name, arguments)?,
+        };
         out.line(format_args!("{name} ({how})\n  {text}"))?;
     }
     for query in ["give a colleague access to a document", "list_labels", "browser click"] {

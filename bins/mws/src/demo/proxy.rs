@@ -1,7 +1,7 @@
 //! The proxy as a child process of the demo.
 //!
 //! Invariant: the child is asked to stop, by its process id, however the demo ends: by itself, by
-//! an error, by Ctrl-C or by SIGTERM.
+//! an error, by Ctrl-C, SIGTERM or a closed terminal.
 //! Deliberately absent: restarting it.
 
 use std::io::{self, BufRead, BufReader};
@@ -102,18 +102,20 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `act` at the first SIGINT or SIGTERM instead of dying of it.
+/// Calls `act` at the first SIGINT, SIGTERM or SIGHUP instead of dying of it.
 fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let (mut interrupt, mut terminate) = {
+    let (mut interrupt, mut terminate, mut hangup) = {
         let _guard = runtime.enter();
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        let kinds = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
+        (signal(kinds.0)?, signal(kinds.1)?, signal(kinds.2)?)
     };
     thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
             }
         });
         act();
