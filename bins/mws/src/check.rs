@@ -22,8 +22,10 @@ const POLL: Duration = Duration::from_millis(10);
 /// What the proxy says about an upstream that answers.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Answer {
-    #[serde(default)]
     ok: bool,
+    /// Why not, when it is not.
+    #[serde(default)]
+    error: String,
     /// Protocol version spoken.
     #[serde(default)]
     pub(crate) protocol: String,
@@ -57,14 +59,15 @@ pub(crate) fn upstream(flags: &[OsString]) -> Result<Answer, String> {
     }
     match serde_json::from_str::<Answer>(text(&stdout).trim()) {
         Ok(answer) if answer.ok => Ok(answer),
+        Ok(answer) if !answer.error.is_empty() => Err(answer.error),
         _ => Err(reason(&text(&stderr))),
     }
 }
 
-/// What the proxy said, without the name of the program in front of each line.
+/// What the proxy said on stderr when it gave no answer on stdout.
 fn reason(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { "it does not answer".to_owned() } else { lines.join("; ") }
+    if lines.is_empty() { "mws-proxy ended without an answer".to_owned() } else { lines.join("; ") }
 }
 
 /// Reads a pipe to its end beside the waiting, so that a full pipe stops nobody.

@@ -15,7 +15,7 @@ pub(crate) fn exec(flags: &[OsString], args: &[OsString]) -> Failure {
         && let Err(why) = check::upstream(flags)
     {
         start_logging();
-        tracing::warn!("No upstream, so the catalog on disk is searched: {why}");
+        tracing::warn!("Searching the catalog on disk, for there is no upstream: {why}");
     }
     let words: Vec<OsString> = std::iter::once("search".into()).chain(args.to_vec()).collect();
     dispatch::exec("index", flags, &words)

@@ -112,7 +112,7 @@ fn calls(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
         };
         out.line(format_args!("{name} ({how})\n  {text}"))?;
     }
-    for query in ["give a colleague access to a document", "list_labels", "browser click"] {
+    for query in ["share a file", "list_labels", "browser click"] {
         let text = call(&mut client, "search_tools", &json!({"query": query}))?;
         let reply: Value = serde_json::from_str(&text).unwrap_or_default();
         let found = names(&reply["results"]);
