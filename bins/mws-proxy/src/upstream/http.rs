@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use mws_catalog::json;
 
+use crate::body::{self, BoxBody};
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::edit::Object;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::memory::Memory;
+use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::sse::{self, Splitter};
 use crate::upstream::own_request;
@@ -106,7 +107,7 @@ impl Http {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Fault> {
+    ) -> Result<Reply, Fault> {
         self.sender.send(method, headers, body, HEAD_TIMEOUT).await
     }
 
@@ -168,7 +169,7 @@ impl Http {
                     lock(&seen).session_id = Some(session.to_owned());
                 }
                 let Some(id) = request_id(&text) else { return Ok(None) };
-                let answer = tokio::time::timeout(PROBE_TIMEOUT, reply(response, &id)).await;
+                let answer = tokio::time::timeout(PROBE_TIMEOUT, answer_in(response, &id)).await;
                 let answer = answer.unwrap_or_else(|_| Err(silent(PROBE_TIMEOUT)))?;
                 lock(&seen).version = negotiated(&answer);
                 Ok(Some(answer))
@@ -178,22 +179,19 @@ impl Http {
 
     /// Sends a request of our own; opens a new session once when the old one is gone.
     pub(crate) async fn ask(&self, method: &str, params: &Object<'_>) -> Result<String, Fault> {
-        let mut last = None;
+        let params = params.to_json();
         for _ in 0..2 {
             let control = self.control().await?;
-            let params_text = params.to_json();
-            let text = own_request(control.shaken.era, method, Object::of(Some(&params_text)));
+            let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
             let headers = own_headers(&text, session, Some(&control.shaken.version));
-            let response = self.send(Method::POST, headers, text.clone().into()).await?;
-            if response.status() == StatusCode::NOT_FOUND && session.is_some() {
-                self.forget_session(session);
-                last = Some(Fault::new(FaultKind::Http, "the upstream dropped its session"));
-                continue;
+            let response = self.send(Method::POST, headers, text.into()).await?;
+            match refused_session(response, session).await? {
+                Ok(response) => return answer_in(response, "0").await,
+                Err(_) => self.forget_session(session),
             }
-            return reply(response, "0").await;
         }
-        Err(last.unwrap_or_else(|| silent(HEAD_TIMEOUT)))
+        Err(Fault::new(FaultKind::Http, "the upstream refuses its own sessions"))
     }
 
     /// Opens a new session at the next request, unless somebody did already.
@@ -212,7 +210,7 @@ impl Sender {
         mut headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
-    ) -> Result<Response<Incoming>, Fault> {
+    ) -> Result<Reply, Fault> {
         for name in self.headers.keys() {
             headers.remove(name);
         }
@@ -224,7 +222,7 @@ impl Sender {
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
         match tokio::time::timeout(timeout, self.client.request(request)).await {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(response)) => Ok(response.map(body::passed)),
             Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
             Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
             Err(_) => Err(silent(timeout)),
@@ -244,6 +242,28 @@ impl Sender {
             format!("cannot reach the upstream at {host}{port}: {cause}"),
         )
     }
+}
+
+/// The status, when the upstream refused our session, which proves that the request was not carried
+/// out: 404, or 400 with words about the session.
+pub(crate) async fn refused_session(
+    response: Reply,
+    session: Option<&str>,
+) -> Result<Result<Reply, u16>, Fault> {
+    let status = response.status();
+    let (parts, incoming) = response.into_parts();
+    if session.is_none() || !matches!(status.as_u16(), 400 | 404) {
+        return Ok(Ok(Response::from_parts(parts, incoming)));
+    }
+    let body = read_whole(incoming, OWN_MAX).await?;
+    let words = String::from_utf8_lossy(&body).to_ascii_lowercase();
+    // A 404 that is a JSON-RPC answer to the method is not about the session.
+    let is_answer = Message::parse(&body)
+        .is_ok_and(|m| Object::of(m.error).get("code").is_some_and(|code| code.trim() == "-32601"));
+    if words.contains("session") || (status == StatusCode::NOT_FOUND && !is_answer) {
+        return Ok(Err(status.as_u16()));
+    }
+    Ok(Ok(Response::from_parts(parts, body::full(body))))
 }
 
 fn silent(after: Duration) -> Fault {
@@ -312,7 +332,7 @@ fn request_id(text: &str) -> Option<String> {
 }
 
 /// The response to request `id`, out of a JSON body or an event stream.
-async fn reply(response: Response<Incoming>, id: &str) -> Result<String, Fault> {
+async fn answer_in(response: Reply, id: &str) -> Result<String, Fault> {
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -340,7 +360,7 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403 | 407 | 429)
 }
 
-async fn from_stream(mut body: Incoming, id: &str) -> Result<String, Fault> {
+async fn from_stream(mut body: BoxBody, id: &str) -> Result<String, Fault> {
     let mut splitter = Splitter::default();
     loop {
         while let Some(event) = splitter.next_event() {
@@ -363,7 +383,7 @@ fn is_answer(text: &str, id: &str) -> bool {
 }
 
 /// Reads a body of at most `max` bytes.
-pub(crate) async fn read_whole(mut body: Incoming, max: usize) -> Result<Bytes, Fault> {
+pub(crate) async fn read_whole(mut body: BoxBody, max: usize) -> Result<Bytes, Fault> {
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
         let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");

@@ -14,7 +14,7 @@ use mws_config::{Config, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use conn::{Notices, Pending};
-pub(crate) use http::{Http, read_whole};
+pub(crate) use http::{Http, read_whole, refused_session};
 pub(crate) use stdio::Stdio;
 
 use crate::control::{Handshake, Known, NAME};
