@@ -100,10 +100,9 @@ fn other(words: &[OsString], common: &Common) -> Failure {
     let Some((name, args)) = words.split_first() else {
         return Failure::usage("no command given");
     };
-    let flags = flags(common);
     match name.to_str() {
-        Some("search") => search::exec(&flags, args),
-        Some(name) => dispatch::exec(name, &flags, args),
+        Some("search") => search::exec(common, args),
+        Some(name) => dispatch::exec(name, &flags(common), args),
         None => Failure::usage("the name of a command is plain ASCII"),
     }
 }

@@ -5,20 +5,21 @@
 
 use std::ffi::OsString;
 
-use mws_cli::Failure;
+use mws_cli::{Common, Failure};
 
 use crate::{check, dispatch};
 
 /// Refreshes the catalog if the upstream answers, then becomes `mws-index search`.
-pub(crate) fn exec(flags: &[OsString], args: &[OsString]) -> Failure {
+pub(crate) fn exec(common: &Common, args: &[OsString]) -> Failure {
+    let flags = crate::flags(common);
     if needs_catalog(args)
-        && let Err(why) = check::upstream(flags)
+        && let Err(why) = check::upstream(&flags)
     {
-        start_logging();
+        common.start_logging();
         tracing::warn!("Searching the catalog on disk, for there is no upstream: {why}");
     }
     let words: Vec<OsString> = std::iter::once("search".into()).chain(args.to_vec()).collect();
-    dispatch::exec("index", flags, &words)
+    dispatch::exec("index", &flags, &words)
 }
 
 /// A catalog named on the command line, and a call for help, need no upstream.
@@ -28,10 +29,6 @@ fn needs_catalog(args: &[OsString]) -> bool {
             matches!(arg, "-h" | "--help" | "-V" | "--version") || arg.starts_with("--catalog")
         })
     })
-}
-
-fn start_logging() {
-    mws_cli::Common::default().start_logging();
 }
 
 #[cfg(test)]
