@@ -47,6 +47,9 @@ fn answer(line: &str) -> Option<String> {
     let request: Request<'_> = serde_json::from_str(line).ok()?;
     let id = request.id?.get();
     let modern = request.params["_meta"][VERSION_KEY].is_string();
+    if request.method == "tools/list" {
+        return Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}", tools(modern)));
+    }
     let body = match result(&request.method, &request.params) {
         Ok(mut result) => {
             if modern {
@@ -71,7 +74,6 @@ fn result(method: &str, params: &Value) -> Result<Value, Value> {
             "_meta": {SERVER_KEY: server_info()},
         })),
         "ping" => Ok(json!({})),
-        "tools/list" => Ok(tools(params["_meta"][VERSION_KEY].is_string())),
         "tools/call" => call(params),
         _ => Err(json!({"code": -32601, "message": format!("method not found: {method}")})),
     }
@@ -92,18 +94,20 @@ fn server_info() -> Value {
     json!({"name": "mws-demo", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn tools(modern: bool) -> Value {
-    let mut list: Value = serde_json::from_str(CATALOG).unwrap_or_default();
-    if modern {
-        list["ttlMs"] = json!(60_000);
-        list["cacheScope"] = json!("public");
+/// The catalog on one line, its tools byte for byte.
+fn tools(modern: bool) -> String {
+    let list = CATALOG.replace('\n', "");
+    match list.strip_suffix('}') {
+        Some(open) if modern => {
+            format!(r#"{open},"ttlMs":60000,"cacheScope":"public","resultType":"complete"}}"#)
+        }
+        _ => list,
     }
-    list
 }
 
 fn call(params: &Value) -> Result<Value, Value> {
     let name = params["name"].as_str().unwrap_or_default();
-    let catalog = tools(false);
+    let catalog: Value = serde_json::from_str(CATALOG).unwrap_or_default();
     let Some(tool) =
         catalog["tools"].as_array().and_then(|all| all.iter().find(|t| t["name"] == name))
     else {
