@@ -1,0 +1,11 @@
+//! The integration suite: programs of this workspace, run as a user runs them.
+//!
+//! Invariant: a test talks to a program through files, pipes and sockets only.
+//! Deliberately absent: unit tests (they are beside the code) and fixed sleeps as synchronisation.
+// Everything here is test code; a helper that cannot go on is a failed test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+// Files of a lab are read by nobody else while they are written.
+#![allow(clippy::disallowed_methods)]
+
+/// The harness itself, on direct connections.
+mod harness;
