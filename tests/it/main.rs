@@ -7,5 +7,13 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
+/// What the proxy is made of.
+mod deps;
+/// Bytes in, bytes out.
+mod fidelity;
+/// Who may come in.
+mod frontdoor;
 /// The harness itself, on direct connections.
 mod harness;
+/// Rules of the repository.
+mod layout;
