@@ -17,3 +17,5 @@ mod frontdoor;
 mod harness;
 /// Rules of the repository.
 mod layout;
+/// Servers and clients written by others.
+mod real;

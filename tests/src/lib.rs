@@ -11,6 +11,7 @@
 pub mod lab;
 pub mod modern;
 pub mod peer;
+pub mod pipe;
 pub mod raw;
 pub mod real;
 pub mod script;

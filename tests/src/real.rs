@@ -3,15 +3,24 @@
 //! Invariant: a part that is not installed skips a test with its reason, and fails it where `CI` is set.
 //! Deliberately absent: installing anything (`tests/run` does that).
 
-use crate::lab::{Done, Lab, finish};
+use crate::lab::{Done, Lab, eventually, finish, free_port};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// The parts that `tests/run` installs.
 pub struct Parts {
     node: PathBuf,
     npm: PathBuf,
     pip: PathBuf,
+}
+
+/// A server that listens; it ends when it is dropped.
+pub struct Served {
+    /// Endpoint.
+    pub url: String,
+    child: Child,
 }
 
 /// A client that was not written here.
@@ -85,6 +94,20 @@ impl Parts {
     #[must_use]
     pub fn everything(&self, args: &[&str]) -> Vec<String> {
         self.script("@modelcontextprotocol/server-everything/dist/index.js", args)
+    }
+
+    /// The same server, listening on a free port.
+    #[must_use]
+    pub fn everything_http(&self, lab: &Lab) -> Served {
+        let port = free_port();
+        let words = self.everything(&["streamableHttp"]);
+        let mut command = lab.command(&words[0]);
+        command.args(&words[1..]).env("PORT", port.to_string());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let served = Served { url: format!("http://127.0.0.1:{port}/mcp"), child };
+        let up = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        assert!(eventually(Duration::from_secs(20), up), "server-everything does not listen");
+        served
     }
 
     /// The server for files below one folder.
@@ -163,6 +186,13 @@ impl Parts {
             Target::Command(words) => command.arg("--").args(words),
         };
         outcome(&finish(&mut command, ""))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
