@@ -9,6 +9,7 @@ use mws_tests::raw::RawReply;
 use mws_tests::script::{Act, Era, Script};
 use mws_tests::stub::Stub;
 use serde_json::json;
+use std::time::Duration;
 
 struct Probe {
     method: String,
@@ -53,6 +54,17 @@ fn event_streams_arrive_byte_for_byte() {
             let sent = framed(number, &probe.message).concat().replace("$ID", "\"s\"");
             assert_eq!(reply.text(), sent, "{era:?}");
         }
+    });
+}
+
+#[test]
+fn events_are_passed_on_as_they_come() {
+    let piece = ": note\r\n\r\ndata: {\"half\":";
+    let script = |era| Script::new(era).on("tools/call", "", Act::Open(vec![piece.to_owned()]));
+    both_eras(script, |peer, era| {
+        let body = peer.body("1", "tools/call", r#"{"name":"x"}"#);
+        let mut stream = peer.open("tools/call", Some("x"), &body);
+        assert!(stream.read_until(piece, Duration::from_secs(2)), "{era:?}");
     });
 }
 
@@ -227,7 +239,7 @@ fn probes() -> Vec<Probe> {
 
 /// Six ways to put one message on an event stream; line ends inside a message start a new data line.
 fn framed(number: usize, message: &str) -> Vec<String> {
-    let ends = if number % 2 == 0 { "\n" } else { "\r\n" };
+    let ends = if number.is_multiple_of(2) { "\n" } else { "\r\n" };
     let message = message.trim().replace("\r\n", "\n").replace('\n', &format!("{ends}data: "));
     let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1.0,"vendor":[]}}"#;
     let pieces: Vec<String> = match number % 6 {

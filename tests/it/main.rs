@@ -9,6 +9,8 @@
 
 /// What the proxy is made of.
 mod deps;
+/// What goes wrong around the proxy.
+mod faults;
 /// Bytes in, bytes out.
 mod fidelity;
 /// Who may come in.
@@ -17,5 +19,13 @@ mod frontdoor;
 mod harness;
 /// Rules of the repository.
 mod layout;
+/// The listing and the two meta-tools.
+mod meta;
+/// From a transcript to a listed tool, and pipes.
+mod pipeline;
+/// Nothing is left behind.
+mod privacy;
 /// Servers and clients written by others.
 mod real;
+/// Files published while the proxy runs.
+mod reload;

@@ -294,12 +294,6 @@ impl Proxy {
         self.url.trim_start_matches("http://").trim_end_matches("/mcp")
     }
 
-    /// Process id.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Asks it to end, waits up to 10 seconds and returns its exit code.
     pub fn stop(&mut self) -> i32 {
         let pid = rustix::process::Pid::from_child(&self.child);

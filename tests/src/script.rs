@@ -49,6 +49,8 @@ pub enum Act {
     Message(String),
     /// Sends pieces of an event stream, 15 ms apart (stdio: the pieces are lines).
     Stream(Vec<String>),
+    /// The same, but the stream stays open behind the last piece.
+    Open(Vec<String>),
     /// Sends this HTTP status with this body (stdio: the body alone).
     Status(u16, String),
     /// Never answers.
@@ -130,6 +132,7 @@ impl Act {
         match self {
             Self::Message(text) => Self::Message(fill(text)),
             Self::Stream(pieces) => Self::Stream(pieces.iter().map(fill).collect()),
+            Self::Open(pieces) => Self::Open(pieces.iter().map(fill).collect()),
             Self::Status(code, text) => Self::Status(*code, fill(text)),
             Self::Hang => Self::Hang,
             Self::Drop => Self::Drop,

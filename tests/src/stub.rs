@@ -161,7 +161,8 @@ async fn act(act: Option<Act>) -> Result<Response<Pieces>, std::io::Error> {
         None => Ok(reply(202, &[], "")),
         Some(Act::Message(text)) => Ok(reply(200, JSON, &text)),
         Some(Act::Status(code, text)) => Ok(reply(code, JSON, &text)),
-        Some(Act::Stream(pieces)) => Ok(stream(pieces)),
+        Some(Act::Stream(pieces)) => Ok(stream(pieces, false)),
+        Some(Act::Open(pieces)) => Ok(stream(pieces, true)),
         Some(Act::Hang) => std::future::pending().await,
         Some(Act::Drop) => Err(std::io::Error::other("the script says so")),
     }
@@ -177,12 +178,15 @@ fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Pieces> 
     builder.body(Pieces { receiver, length: Some(body.len() as u64) }).unwrap()
 }
 
-fn stream(pieces: Vec<String>) -> Response<Pieces> {
+fn stream(pieces: Vec<String>, open: bool) -> Response<Pieces> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         for piece in pieces {
             let _ = sender.send(Bytes::from(piece));
             tokio::time::sleep(Duration::from_millis(15)).await;
+        }
+        if open {
+            sender.closed().await;
         }
     });
     let builder = Response::builder().header("content-type", "text/event-stream");

@@ -18,7 +18,7 @@ fn main() {
             None | Some(Act::Hang) => continue,
             Some(Act::Drop) => return,
             Some(Act::Message(text) | Act::Status(_, text)) => vec![text],
-            Some(Act::Stream(lines)) => lines,
+            Some(Act::Stream(lines) | Act::Open(lines)) => lines,
         };
         for text in lines {
             stdout.write_all(text.as_bytes()).unwrap();
