@@ -1,1 +1,21 @@
 //! The one JSON configuration file.
+//!
+//! Invariant: every field is optional, a missing file means all defaults, and whatever is wrong
+//! is reported with the path of the file and of the field. An unknown field is a warning.
+//! Deliberately absent: secrets in memory before they are needed; header and env values stay
+//! references until [`Secret::resolve`].
+
+mod config;
+mod fields;
+mod load;
+mod nearest;
+mod paths;
+mod secret;
+mod template;
+
+pub use config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+pub use load::{ConfigError, Loaded, load, parse};
+pub use nearest::nearest;
+pub use paths::Places;
+pub use secret::Secret;
+pub use template::DEFAULT_CONFIG;

@@ -1,0 +1,97 @@
+//! The flags that every program has.
+//!
+//! Invariant: a flag beats the environment, which beats the file.
+//! Deliberately absent: flags for what the pipeline is; that is configuration.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+use mws_config::{Config, Loaded, Places};
+use mws_state::StateDir;
+use tracing::level_filters::LevelFilter;
+
+use crate::Failure;
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Flags in common.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Configuration file [default: $MWS_CONFIG, else ~/.config/mcp-working-set/config.json]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// State directory [default: stateDir of the configuration]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state_dir: Option<PathBuf>,
+
+    /// Colour the output
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true)]
+    pub color: ColorWhen,
+
+    /// Say nothing but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+
+    /// Say more; may be repeated
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub verbose: u8,
+}
+
+impl Common {
+    /// Starts logging and reads the configuration; its warnings go to stderr.
+    ///
+    /// # Errors
+    /// A configuration that cannot be used: exit 2.
+    pub fn load(&self) -> Result<(Config, StateDir), Failure> {
+        self.start_logging();
+        let loaded = self.load_config().map_err(Failure::usage)?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{}: {warning}.", loaded.path.display());
+        }
+        let state = StateDir::at(&loaded.config.state_dir);
+        Ok((loaded.config, state))
+    }
+
+    /// Reads the configuration without a word; the state directory flag is applied.
+    ///
+    /// # Errors
+    /// Says which file and field cannot be used.
+    pub fn load_config(&self) -> Result<Loaded, mws_config::ConfigError> {
+        let mut loaded = mws_config::load(self.config.as_deref(), &Places::from_env())?;
+        if let Some(dir) = &self.state_dir {
+            loaded.config.state_dir.clone_from(dir);
+        }
+        Ok(loaded)
+    }
+
+    /// Sends log lines to stderr, at the level that `-q` and `-v` ask for.
+    pub fn start_logging(&self) {
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => LevelFilter::ERROR,
+            (false, 0) => LevelFilter::WARN,
+            (false, 1) => LevelFilter::INFO,
+            (false, 2) => LevelFilter::DEBUG,
+            (false, _) => LevelFilter::TRACE,
+        };
+        let _ = tracing_subscriber::fmt()
+            .with_writer(io::stderr)
+            .with_ansi(self.color.is_on(&io::stderr()))
+            .with_max_level(level)
+            .with_target(false)
+            .without_time()
+            .try_init();
+    }
+}

@@ -1,0 +1,156 @@
+//! The configuration as values, with its defaults.
+//!
+//! Invariant: `Config::defaults` equals what parsing `{}` gives.
+//! Deliberately absent: anything that only says how one process runs; those are flags.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::{Places, Secret};
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The MCP server behind the proxy.
+    pub upstream: Upstream,
+    /// Where the proxy listens.
+    pub listen: Listen,
+    /// State directory.
+    pub state_dir: PathBuf,
+    /// Name under which clients know the proxy.
+    pub server_name: String,
+    /// Other names under which the same proxy is registered.
+    pub server_aliases: Vec<String>,
+    /// Words that describe a backend, indexed for search.
+    pub backend_hints: BTreeMap<String, String>,
+    /// Tools that are listed always.
+    pub pins: Vec<String>,
+    /// Globs of files whose front matter pins tools; `~` is not expanded yet.
+    pub pin_files: Vec<String>,
+    /// Thresholds of promotion.
+    pub promote: Thresholds,
+    /// Transcript roots; `None` means the default places of each client.
+    pub transcripts: Option<Vec<TranscriptRoot>>,
+    /// Mark listed tools so that clients with a search of their own keep them loaded.
+    pub client_hints: bool,
+    /// Slim the schemas of listed tools without loss.
+    pub slim_schemas: bool,
+    /// Tell clients when a promotion changes the listing.
+    pub notify_on_promotion: bool,
+    /// Minutes of silence that end a session known only from the proxy's log.
+    pub session_gap_minutes: u32,
+    /// Search settings.
+    pub search: Search,
+    /// Days that the log is kept.
+    pub retention_days: u32,
+}
+
+/// The upstream server and how to talk to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// By HTTP or as a child process.
+    pub kind: UpstreamKind,
+    /// Protocol version to use, `None` = find out.
+    pub protocol: Option<String>,
+}
+
+/// How the upstream is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamKind {
+    /// Streamable HTTP.
+    Http {
+        /// Endpoint.
+        url: String,
+        /// Headers added to each request.
+        headers: Vec<(String, Secret)>,
+    },
+    /// A child process that speaks on stdin and stdout.
+    Command {
+        /// Program, looked up on the PATH.
+        command: String,
+        /// Arguments; no shell sees them.
+        args: Vec<String>,
+        /// Environment variables added.
+        env: Vec<(String, Secret)>,
+        /// Working directory.
+        cwd: Option<PathBuf>,
+    },
+}
+
+/// Address of the front.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// Host; only loopback is allowed.
+    pub host: String,
+    /// Port; 0 takes a free one.
+    pub port: u16,
+}
+
+/// Thresholds of promotion. Days are spans of 24 hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Distinct sessions with a success that promote a tool.
+    pub min_sessions: u32,
+    /// Successful calls that promote a tool.
+    pub min_calls: u32,
+    /// The window in which these are counted.
+    pub window_days: u32,
+    /// How long a promoted tool stays after its last success.
+    pub keep_days: u32,
+    /// How long a front-matter pin holds without a success.
+    pub pin_decay_days: u32,
+}
+
+/// One root of client transcripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TranscriptRoot {
+    /// Client, for example `claude-code`.
+    pub kind: String,
+    /// Directory, with `~` expanded.
+    pub root: PathBuf,
+}
+
+/// Search settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// Use the word vectors of the snapshot, when it has them.
+    pub vectors: bool,
+    /// File with the user's own synonyms, with `~` expanded.
+    pub synonyms: Option<PathBuf>,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self { min_sessions: 2, min_calls: 1, window_days: 30, keep_days: 60, pin_decay_days: 90 }
+    }
+}
+
+impl Config {
+    /// The settings of a missing file.
+    pub fn defaults(places: &Places) -> Self {
+        Self {
+            upstream: Upstream {
+                kind: UpstreamKind::Http {
+                    url: "http://127.0.0.1:4483/mcp".into(),
+                    headers: Vec::new(),
+                },
+                protocol: None,
+            },
+            listen: Listen { host: "127.0.0.1".into(), port: 4484 },
+            state_dir: places.state_dir(),
+            server_name: "toolbox".into(),
+            server_aliases: Vec::new(),
+            backend_hints: BTreeMap::new(),
+            pins: Vec::new(),
+            pin_files: vec!["~/.claude/skills/*/SKILL.md".into()],
+            promote: Thresholds::default(),
+            transcripts: None,
+            client_hints: true,
+            slim_schemas: true,
+            notify_on_promotion: false,
+            session_gap_minutes: 30,
+            search: Search { vectors: true, synonyms: None },
+            retention_days: 400,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Appending whole lines to the newest segment of the log.
+//!
+//! Invariant: while the lock is held the newest segment ends with a newline before and after, so
+//! no later record is glued to a torn one. A short write is rolled back.
+//! Deliberately absent: batching and ids ([`crate::Recorder`]), and fsync on each append.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mws_event::{DAY_MS, Timestamp};
+use rustix::fs::OFlags;
+
+use crate::StateDir;
+use crate::log::{segment_name, segment_numbers};
+
+const SEGMENT_MAX: u64 = 8 * 1024 * 1024;
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// An open end of the log.
+#[derive(Debug)]
+pub struct Appender {
+    dir: PathBuf,
+    lock: File,
+    segment: Option<(u64, File)>,
+}
+
+impl Appender {
+    /// Opens the log for appending; creates the state directory if needed.
+    ///
+    /// # Errors
+    /// When the directory cannot be used; see [`StateDir::create`].
+    pub fn open(state: &StateDir) -> io::Result<Self> {
+        state.create()?;
+        let dir = state.events_dir();
+        let mut options = OpenOptions::new();
+        let path = dir.join(".lock");
+        let lock = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        Ok(Self { dir, lock, segment: None })
+    }
+
+    /// Appends `lines`, which must be whole lines, in one write.
+    ///
+    /// # Errors
+    /// After an error nothing of `lines` is in the log; the caller may try again.
+    pub fn append(&mut self, lines: &[u8], now: Timestamp) -> io::Result<()> {
+        self.wait_for_lock()?;
+        let written = self.append_locked(lines, now);
+        self.lock.unlock()?;
+        if written.is_err() {
+            self.segment = None;
+        }
+        written
+    }
+
+    /// Makes what was appended durable.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&self) -> io::Result<()> {
+        self.segment.as_ref().map_or(Ok(()), |(_, file)| file.sync_data())
+    }
+
+    /// A holder that is stopped must not stop everybody else for good.
+    fn wait_for_lock(&self) -> io::Result<()> {
+        let until = Instant::now() + LOCK_WAIT;
+        loop {
+            match self.lock.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::Error(e)) => return Err(e),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other("the log's lock is held by another process"));
+                }
+            }
+        }
+    }
+
+    fn append_locked(&mut self, lines: &[u8], now: Timestamp) -> io::Result<()> {
+        let file = self.current(now)?;
+        let size = repair_tail(file)?;
+        let written = file.write_all(lines);
+        if written.is_err() {
+            file.set_len(size)?;
+        }
+        written
+    }
+
+    /// The segment to write to; a new one when the newest is full or from another day.
+    fn current(&mut self, now: Timestamp) -> io::Result<&mut File> {
+        let newest = segment_numbers(&self.dir)?.last().copied().unwrap_or(0);
+        let mut number = newest.max(1);
+        if !matches!(self.segment, Some((open, ref file)) if open == number && is_linked(file)) {
+            self.segment = Some((number, self.open_segment(number)?));
+        }
+        if self.segment.as_ref().is_some_and(|(_, file)| is_full(file, now)) {
+            number += 1;
+            if let Some((_, old)) = &self.segment {
+                old.sync_data()?;
+            }
+            self.segment = Some((number, self.open_segment(number)?));
+        }
+        match &mut self.segment {
+            Some((_, file)) => Ok(file),
+            None => Err(io::Error::other("no segment is open")),
+        }
+    }
+
+    fn open_segment(&self, number: u64) -> io::Result<File> {
+        let path = self.dir.join(segment_name(number));
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let file = options.custom_flags(flags.bits() as i32).open(&path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() || meta.nlink() > 1 {
+            let what = format!("{}: not a plain file of its own", path.display());
+            return Err(io::Error::other(what));
+        }
+        if meta.len() == 0 {
+            File::open(&self.dir)?.sync_all()?;
+        }
+        Ok(file)
+    }
+}
+
+/// Ends a torn last line, so that the next record stands on a line of its own; the size after.
+fn repair_tail(file: &mut File) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    if size == 0 {
+        return Ok(0);
+    }
+    let mut last = [0];
+    file.read_exact_at(&mut last, size - 1)?;
+    if last == *b"\n" {
+        return Ok(size);
+    }
+    file.write_all(b"\n")?;
+    Ok(size + 1)
+}
+
+fn is_full(file: &File, now: Timestamp) -> bool {
+    file.metadata().is_ok_and(|meta| {
+        let day = (meta.mtime() * 1000).div_euclid(DAY_MS);
+        meta.len() >= SEGMENT_MAX || (meta.len() > 0 && day < now.day())
+    })
+}
+
+/// False when somebody removed the segment that is still open here.
+fn is_linked(file: &File) -> bool {
+    file.metadata().is_ok_and(|meta| meta.nlink() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::now;
+
+    fn lab() -> (tempfile::TempDir, StateDir) {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(tmp.path().join("state"));
+        (tmp, state)
+    }
+
+    #[test]
+    fn a_torn_tail_costs_one_line_only() {
+        let (_tmp, state) = lab();
+        let mut log = Appender::open(&state).expect("opened");
+        log.append(b"{\"a\":1}\n", now()).expect("appended");
+        let path = state.events_dir().join(segment_name(1));
+        let mut torn = OpenOptions::new().append(true).open(&path).expect("opened");
+        torn.write_all(b"{\"to").expect("torn");
+        log.append(b"{\"b\":2}\n", now()).expect("appended");
+        let text = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(text, "{\"a\":1}\n{\"to\n{\"b\":2}\n");
+    }
+
+    #[test]
+    fn a_new_day_and_a_full_segment_start_a_new_one() {
+        let (_tmp, state) = lab();
+        let mut log = Appender::open(&state).expect("opened");
+        log.append(b"1\n", now()).expect("appended");
+        log.append(b"2\n", now().plus_ms(DAY_MS)).expect("appended");
+        let mut big = vec![b'x'; usize::try_from(SEGMENT_MAX).expect("fits")];
+        big.push(b'\n');
+        log.append(&big, now()).expect("appended");
+        log.append(b"3\n", now()).expect("appended");
+        assert_eq!(segment_numbers(&state.events_dir()).expect("listed"), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_removed_segment_is_not_written_to_in_the_dark() {
+        let (_tmp, state) = lab();
+        let mut log = Appender::open(&state).expect("opened");
+        log.append(b"1\n", now()).expect("appended");
+        let path = state.events_dir().join(segment_name(1));
+        std::fs::remove_file(&path).expect("removed");
+        log.append(b"2\n", now()).expect("appended");
+        assert_eq!(std::fs::read(&path).expect("read"), b"2\n");
+    }
+
+    #[test]
+    fn two_appenders_never_tear_each_other() {
+        let (_tmp, state) = lab();
+        let line = [vec![b'a'; 5000], vec![b'\n']].concat();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut log = Appender::open(&state).expect("opened");
+                    for _ in 0..200 {
+                        log.append(&line, now()).expect("appended");
+                    }
+                });
+            }
+        });
+        let bytes = std::fs::read(state.events_dir().join(segment_name(1))).expect("read");
+        assert_eq!(bytes, line.repeat(400));
+    }
+}
