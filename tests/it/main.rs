@@ -7,6 +7,8 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
+/// Client and upstream of different eras.
+mod bridge;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
@@ -27,5 +29,7 @@ mod pipeline;
 mod privacy;
 /// Servers and clients written by others.
 mod real;
+/// What is written about a call.
+mod record;
 /// Files published while the proxy runs.
 mod reload;
