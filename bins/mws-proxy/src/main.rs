@@ -1,2 +1,9 @@
 //! Entry point of `mws-proxy`; see the library.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    mws_cli::main("mws-proxy", mws_proxy::run(mws_proxy::Cli::parse()))
+}

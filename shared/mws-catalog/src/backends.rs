@@ -5,6 +5,7 @@
 //! Deliberately absent: a list of known servers.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use crate::Catalog;
 
@@ -33,7 +34,8 @@ const VERBS: &str = " abort accept ack activate add adjust aggregate allocate an
 
 /// Whether a word, in lower case, is one that tool names use as a verb.
 pub fn is_verb(word: &str) -> bool {
-    !word.is_empty() && !word.contains(' ') && VERBS.contains(&format!(" {word} "))
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| VERBS.split_whitespace().collect());
+    WORDS.contains(word)
 }
 
 /// One backend and its tools.

@@ -53,8 +53,8 @@ pub fn string(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Where `part`, a slice of `whole`, begins in it.
-pub(crate) fn offset(whole: &str, part: &str) -> usize {
+/// Where `part`, a slice of `whole`, begins in it, in bytes.
+pub fn offset(whole: &str, part: &str) -> usize {
     (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize)
 }
 

@@ -1,1 +1,29 @@
-//! Ranking of tools for search_tools.
+//! Ranking of tools for `search_tools`.
+//!
+//! Invariant: pure and deterministic. The same catalog, options and query give the same answer,
+//! whether the index was built on the spot or read from a snapshot. Deliberately absent: I/O, the
+//! clock, usage counts (tools in use are listed and need no search), word vectors.
+
+mod assemble;
+mod codec;
+mod current;
+mod document;
+mod expand;
+mod find;
+mod index;
+mod params;
+mod rank;
+mod reply;
+mod signature;
+mod snapshot;
+mod spelling;
+mod tables;
+mod verbs;
+mod words;
+
+pub use current::Current;
+pub use document::Document;
+pub use find::{Found, Kind};
+pub use index::{Index, Options};
+pub use reply::{BUDGET, Reply, search};
+pub use snapshot::{FORMAT, SnapshotError};

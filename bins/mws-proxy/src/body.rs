@@ -1,0 +1,174 @@
+//! Response bodies: whole ones, streams that are watched as they pass, streams that are rewritten
+//! event by event, and streams fed from a channel.
+//!
+//! Invariant: a watched stream reaches the client byte for byte, frame by frame, never collected.
+//! Deliberately absent: compression.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::sse::Splitter;
+
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// A body that is there already.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> BoxBody {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// The upstream's body as it comes.
+pub(crate) fn passed(body: Incoming) -> BoxBody {
+    body.map_err(Into::into).boxed_unsync()
+}
+
+/// What an observer of a stream is told.
+pub(crate) enum Seen<'a> {
+    Data(&'a Bytes),
+    /// The stream ended in good order.
+    End,
+}
+
+/// The upstream's body as it comes, with an observer beside it.
+pub(crate) struct Observed<F> {
+    inner: Incoming,
+    observe: F,
+}
+
+impl<F: FnMut(Seen<'_>) + Send + Unpin + 'static> Observed<F> {
+    pub(crate) fn boxed(inner: Incoming, mut observe: F) -> BoxBody {
+        if inner.is_end_stream() {
+            observe(Seen::End);
+            return full(Bytes::new());
+        }
+        Self { inner, observe }.boxed_unsync()
+    }
+}
+
+impl<F: FnMut(Seen<'_>) + Unpin> Body for Observed<F> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    (self.observe)(Seen::Data(data));
+                }
+                // With a known length hyper asks for no further frame after the last byte.
+                if self.inner.is_end_stream() {
+                    (self.observe)(Seen::End);
+                }
+            }
+            Poll::Ready(None) => (self.observe)(Seen::End),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        }
+        polled.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// An event stream in which `map` may replace or drop whole events.
+pub(crate) struct Rewritten<F> {
+    inner: Incoming,
+    splitter: Splitter,
+    ready: VecDeque<Bytes>,
+    map: F,
+    ended: bool,
+}
+
+impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Send + Unpin + 'static> Rewritten<F> {
+    pub(crate) fn boxed(inner: Incoming, map: F) -> BoxBody {
+        let (splitter, ready) = (Splitter::default(), VecDeque::new());
+        Self { inner, splitter, ready, map, ended: false }.boxed_unsync()
+    }
+}
+
+impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>>> Rewritten<F> {
+    fn take_in(&mut self, data: &Bytes) {
+        self.splitter.push(data);
+        while let Some(event) = self.splitter.next_event() {
+            self.ready.extend((self.map)(event).map(Bytes::from));
+        }
+        if self.splitter.len() > crate::sse::EVENT_MAX {
+            let unread = self.splitter.rest();
+            self.ready.push_back(unread.into());
+        }
+    }
+}
+
+impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        loop {
+            if let Some(data) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match Pin::new(&mut self.inner).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.take_in(data);
+                    }
+                }
+                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(e.into()))),
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    let rest = self.splitter.rest();
+                    if !rest.is_empty() {
+                        self.ready.push_back(rest.into());
+                    }
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// A stream of chunks from a channel; `guard` lives as long as the client listens.
+pub(crate) struct Channel<G> {
+    chunks: UnboundedReceiver<Bytes>,
+    _guard: G,
+}
+
+impl<G: Send + Unpin + 'static> Channel<G> {
+    pub(crate) fn boxed(chunks: UnboundedReceiver<Bytes>, guard: G) -> BoxBody {
+        Self { chunks, _guard: guard }.boxed_unsync()
+    }
+}
+
+impl<G: Unpin> Body for Channel<G> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}

@@ -1,0 +1,251 @@
+//! The upstream's tool list: fetched, kept, refreshed behind the requests.
+//!
+//! Invariant: a list that was good once is served until a better one is there; one refresh runs at
+//! a time; a failed one rests for 30 s.
+//! Deliberately absent: which tools are listed; see [`crate::listing`].
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use mws_catalog::{Catalog, json};
+use mws_event::{Event, Kind, Record};
+use mws_state::{ReadError, Recorder, StateDir, now, publish_if_changed, read_file};
+use serde_json::value::RawValue;
+
+use crate::edit::{Object, quote};
+use crate::fault::{Fault, FaultKind};
+use crate::rpc::{Era, Message};
+use crate::upstream::Upstream;
+
+/// How long a list is fresh.
+const FRESH: Duration = Duration::from_secs(60);
+/// How long a client waits when there is no list at all.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a refresh behind the requests may take.
+const BACKGROUND: Duration = Duration::from_secs(30);
+/// How long a failed refresh rests.
+const REST: Duration = Duration::from_secs(30);
+const FILE_MAX: u64 = 64 * 1024 * 1024;
+const PAGES: usize = 200;
+const TOOLS: usize = 20_000;
+
+/// A tool list, and the rest of the result it came in.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) catalog: Catalog,
+    /// Hash of the list.
+    pub(crate) hash: u64,
+    /// Size of all tools in bytes.
+    pub(crate) bytes: u64,
+    /// The result without `tools` and `nextCursor`, as sent; empty when it came from disk.
+    pub(crate) rest: String,
+}
+
+impl Tools {
+    fn new(catalog: Catalog, rest: String) -> Self {
+        let hash = catalog.hash();
+        let bytes = catalog.tools().iter().map(|tool| tool.raw().len() as u64).sum();
+        Self { catalog, hash, bytes, rest }
+    }
+}
+
+/// Where the tool list is kept.
+pub(crate) struct Shelf {
+    upstream: Arc<Upstream>,
+    recorder: Arc<Recorder>,
+    state: StateDir,
+    kept: Mutex<Kept>,
+    /// Held while fetching.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Kept {
+    tools: Option<Arc<Tools>>,
+    fetched: Option<Instant>,
+    failed: Option<Instant>,
+}
+
+impl Shelf {
+    /// Starts with what `catalog.json` holds.
+    pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
+        let tools = match read_file(&state.catalog(), FILE_MAX) {
+            Ok((bytes, _)) => match Catalog::parse(&bytes) {
+                Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new()))),
+                Err(e) => {
+                    tracing::warn!("{} is not used: {e}.", state.catalog().display());
+                    let kind = Kind::ArtifactRejected { artifact: "catalog".into() };
+                    recorder.record(Event::Record(Record::new(now(), kind)));
+                    None
+                }
+            },
+            Err(ReadError::Missing) => None,
+            Err(e) => {
+                tracing::warn!("{} is not used: {e}.", state.catalog().display());
+                None
+            }
+        };
+        let kept = Mutex::new(Kept { tools, ..Kept::default() });
+        Self { upstream, recorder, state, kept, fetching: tokio::sync::Mutex::default() }
+    }
+
+    /// The best list there is: at once when there is any, within 5 s when there is none yet.
+    pub(crate) async fn get(self: &Arc<Self>, prefer: Era) -> Option<Arc<Tools>> {
+        let (tools, due) = {
+            let kept = self.kept();
+            let fresh = kept.fetched.is_some_and(|at| at.elapsed() < FRESH);
+            let rests = kept.failed.is_some_and(|at| at.elapsed() < REST);
+            (kept.tools.clone(), !fresh && !rests)
+        };
+        if tools.is_some() {
+            if due {
+                self.refresh_behind(prefer);
+            }
+            return tools;
+        }
+        if due {
+            let _ = self.refresh(prefer, PATIENCE).await;
+        }
+        self.kept().tools.clone()
+    }
+
+    /// What is kept, whatever its age.
+    pub(crate) fn last(&self) -> Option<Arc<Tools>> {
+        self.kept().tools.clone()
+    }
+
+    /// The upstream says that its list changed.
+    pub(crate) fn mark_stale(&self) {
+        let mut kept = self.kept();
+        kept.fetched = None;
+        kept.failed = None;
+    }
+
+    /// Fetches the list now, unless somebody else just did.
+    ///
+    /// # Errors
+    /// When the upstream does not give a list in time.
+    pub(crate) async fn refresh(&self, prefer: Era, patience: Duration) -> Result<(), Fault> {
+        let asked = Instant::now();
+        let fetch = async {
+            let _once = self.fetching.lock().await;
+            if self.kept().fetched.is_some_and(|at| at > asked) {
+                return Ok(());
+            }
+            let tools = fetch(&self.upstream, prefer).await?;
+            self.keep(tools);
+            Ok(())
+        };
+        let fetched = tokio::time::timeout(patience, fetch).await.unwrap_or_else(|_| {
+            let after = patience.as_secs();
+            Err(Fault::new(FaultKind::Timeout, format!("no tool list in {after} s")))
+        });
+        if let Err(fault) = &fetched {
+            self.failed(fault, asked);
+        }
+        fetched
+    }
+
+    fn refresh_behind(self: &Arc<Self>, prefer: Era) {
+        if self.fetching.try_lock().is_ok() {
+            let shelf = Arc::clone(self);
+            tokio::spawn(async move {
+                let _ = shelf.refresh(prefer, BACKGROUND).await;
+            });
+        }
+    }
+
+    fn failed(&self, fault: &Fault, asked: Instant) {
+        tracing::warn!("Cannot list the upstream's tools: {fault}.");
+        self.kept().failed = Some(Instant::now());
+        let ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let kind =
+            Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
+        self.recorder.record(Event::Record(Record::new(now(), kind)));
+    }
+
+    fn keep(&self, tools: Tools) {
+        let tools = Arc::new(tools);
+        let before = {
+            let mut kept = self.kept();
+            kept.fetched = Some(Instant::now());
+            kept.failed = None;
+            kept.tools.replace(Arc::clone(&tools))
+        };
+        if before.as_ref().is_some_and(|before| before.hash == tools.hash) {
+            return;
+        }
+        self.recorder.record(Event::Record(Record::new(now(), changed(before.as_deref(), &tools))));
+        let path = self.state.catalog();
+        tokio::task::spawn_blocking(move || {
+            if let Err(e) = publish_if_changed(&path, &tools.catalog.to_json()) {
+                tracing::warn!("Cannot keep the upstream's tool list: {e}.");
+            }
+        });
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
+    let missing = |from: &Tools, to: &Tools| {
+        from.catalog.tools().iter().filter(|t| to.catalog.get(t.name()).is_none()).count() as u64
+    };
+    Kind::CatalogChanged {
+        hash: format!("{:016x}", after.hash),
+        tools: after.catalog.len() as u64,
+        bytes: after.bytes,
+        added: before.map_or(after.catalog.len() as u64, |before| missing(after, before)),
+        removed: before.map_or(0, |before| missing(before, after)),
+    }
+}
+
+/// All pages of `tools/list`, put together.
+async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
+    let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
+    let (mut raw, mut rest, mut cursors) = (Vec::new(), String::new(), Vec::<String>::new());
+    for page in 0..PAGES {
+        let mut params = Object::of(None);
+        if let Some(cursor) = cursors.last() {
+            params.set("cursor", quote(cursor));
+        }
+        let text = upstream.ask(prefer, "tools/list", params).await?;
+        let message = Message::parse(text.as_bytes()).map_err(|why| unfit(&why))?;
+        let Some(result) = message.result else {
+            return no_list(&message).map(|catalog| Tools::new(catalog, rest));
+        };
+        let mut result = Object::of(Some(result));
+        let list = result.get("tools").ok_or_else(|| unfit("a tools/list result without tools"))?;
+        let list: Vec<Box<RawValue>> =
+            serde_json::from_str(list).map_err(|_| unfit("a tools/list result without a list"))?;
+        raw.extend(list);
+        let next = result.get("nextCursor").and_then(json::string).map(std::borrow::Cow::into_owned);
+        if page == 0 {
+            result.remove("tools");
+            result.remove("nextCursor");
+            rest = result.to_json();
+        }
+        match next {
+            Some(next) if raw.len() < TOOLS && !cursors.contains(&next) => cursors.push(next),
+            Some(_) => return Err(unfit("the tool list does not end")),
+            None => break,
+        }
+    }
+    let (catalog, rejected) = Catalog::from_tools(raw);
+    for bad in rejected {
+        tracing::warn!("Left out tool number {} of the upstream: {}.", bad.index, bad.reason);
+    }
+    Ok(Tools::new(catalog, rest))
+}
+
+/// A server without the method has no tools; any other error is a failure.
+fn no_list(message: &Message<'_>) -> Result<Catalog, Fault> {
+    let error = Object::of(message.error);
+    if error.get("code") == Some("-32601") {
+        return Ok(Catalog::default());
+    }
+    let code = error.get("code").unwrap_or("no code").to_owned();
+    Err(Fault::new(FaultKind::Protocol, format!("the upstream refused tools/list: error {code}")))
+}

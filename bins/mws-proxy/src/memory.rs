@@ -1,0 +1,137 @@
+//! What the proxy remembers of its upstreams across restarts: `upstream.json`.
+//!
+//! Invariant: an entry is found by the hash of the URL or command line, so neither is written down.
+//! Deliberately absent: tools; the catalog file has them.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use mws_state::{StateDir, hash_hex, publish_if_changed, read_file};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::control::Handshake;
+use crate::rpc::Era;
+
+/// Entries kept; a change of configuration must not make the file grow for ever.
+const ENTRIES: usize = 16;
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+
+/// One upstream as last seen.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Protocol version of the last negotiation, which says the era.
+    #[serde(default)]
+    pub(crate) verdict: Option<String>,
+    /// Result of `initialize`, as sent.
+    #[serde(default)]
+    pub(crate) initialize: Option<Box<RawValue>>,
+    /// Result of `server/discover`, as sent.
+    #[serde(default)]
+    pub(crate) discover: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct File {
+    #[serde(default)]
+    v: u32,
+    #[serde(default)]
+    upstreams: BTreeMap<String, Entry>,
+}
+
+/// The entry of the configured upstream.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    state: StateDir,
+    key: String,
+    entry: Mutex<Entry>,
+}
+
+impl Memory {
+    /// Reads what is known of `identity`; a damaged file is as good as none.
+    pub(crate) fn open(state: StateDir, identity: &str) -> Self {
+        let key = hash_hex(identity.as_bytes());
+        let entry = read(&state).upstreams.remove(&key).unwrap_or_default();
+        Self { state, key, entry: Mutex::new(entry) }
+    }
+
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Keeps a handshake. `verdict` is false for one that was not the outcome of a probe.
+    pub(crate) fn keep(&self, shaken: &Handshake, verdict: bool) {
+        let raw = RawValue::from_string(shaken.result.clone()).ok();
+        let changed = {
+            let mut entry = self.entry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let slot = match shaken.era {
+                Era::Modern => &mut entry.discover,
+                Era::Session => &mut entry.initialize,
+            };
+            let mut changed = slot.as_ref().map(|r| r.get()) != raw.as_ref().map(|r| r.get());
+            *slot = raw;
+            if verdict && entry.verdict.as_ref() != Some(&shaken.version) {
+                entry.verdict = Some(shaken.version.clone());
+                changed = true;
+            }
+            changed
+        };
+        if changed {
+            self.save();
+        }
+    }
+
+    /// Writes beside the request: an fsync must not delay it.
+    fn save(&self) {
+        let (state, key, entry) = (self.state.clone(), self.key.clone(), self.entry());
+        tokio::task::spawn_blocking(move || {
+            let mut file = read(&state);
+            file.v = 1;
+            file.upstreams.insert(key.clone(), entry);
+            while file.upstreams.len() > ENTRIES {
+                let Some(other) = file.upstreams.keys().find(|k| **k != key).cloned() else { break };
+                file.upstreams.remove(&other);
+            }
+            let bytes = serde_json::to_vec(&file).unwrap_or_default();
+            if let Err(e) = publish_if_changed(&state.upstream(), &bytes) {
+                tracing::warn!("Cannot keep what is known of the upstream: {e}.");
+            }
+        });
+    }
+}
+
+fn read(state: &StateDir) -> File {
+    let bytes = read_file(&state.upstream(), FILE_MAX).map(|(bytes, _)| bytes).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handshake_is_found_again_under_the_same_identity_only() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(tmp.path().join("state"));
+        state.create().expect("created");
+        let result = r#"{"protocolVersion":"2025-06-18","z":1.10}"#;
+        let shaken = Handshake {
+            era: Era::Session,
+            version: "2025-06-18".into(),
+            result: result.into(),
+        };
+        Memory::open(state.clone(), "cmd --token s3cret").keep(&shaken, true);
+        for _ in 0..200 {
+            if state.upstream().exists() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let entry = Memory::open(state.clone(), "cmd --token s3cret").entry();
+        assert_eq!(entry.verdict.as_deref(), Some("2025-06-18"));
+        assert_eq!(entry.initialize.map(|r| r.get().to_owned()).as_deref(), Some(result));
+        assert!(Memory::open(state.clone(), "other").entry().verdict.is_none());
+        let text = std::fs::read_to_string(state.upstream()).expect("read");
+        assert!(!text.contains("s3cret"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Starting and ending the upstream's process.
+//!
+//! Invariant: no shell; a clean environment; a process group of its own, which is ended whole.
+//! Deliberately absent: what is said on its pipes.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::process::Child;
+
+use crate::fault::{Fault, FaultKind};
+
+/// Variables that pass; everything else must be configured.
+const ENV: [&str; 10] =
+    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+/// What is kept of stderr, in bytes, to explain an early end.
+const STDERR_TAIL: usize = 2048;
+/// How long a child may take to end after its stdin closed, and again after SIGTERM.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub(crate) struct Command {
+    pub(crate) program: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+/// The end of the process's stderr, as it comes.
+pub(crate) type Tail = Arc<Mutex<Vec<u8>>>;
+
+impl Command {
+    /// Starts the process with pipes on all three ends.
+    ///
+    /// # Errors
+    /// Names the command and, when it was not found, the PATH that was searched.
+    pub(crate) fn start(&self) -> Result<(Child, Tail), Fault> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.args).env_clear();
+        command.envs(ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(std::env::vars_os().filter(|(name, _)| {
+            name.to_str().is_some_and(|name| name.starts_with("XDG_"))
+        }));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(dir) = &self.cwd {
+            command.current_dir(dir);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|e| self.not_started(&e))?;
+        let tail = Tail::default();
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(keep_tail(stderr, Arc::clone(&tail)));
+        }
+        Ok((child, tail))
+    }
+
+    fn not_started(&self, error: &std::io::Error) -> Fault {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let program = &self.program;
+        let message = if error.kind() != std::io::ErrorKind::NotFound {
+            format!("cannot start the upstream command '{program}': {error}")
+        } else if self.cwd.as_ref().is_some_and(|dir| !dir.is_dir()) {
+            let dir = self.cwd.clone().unwrap_or_default();
+            format!("cannot start '{program}': no directory {}", dir.display())
+        } else if program.contains('/') {
+            format!("the upstream command '{program}' does not exist")
+        } else {
+            format!("the upstream command '{program}' was not found on the PATH {path}")
+        };
+        Fault::new(FaultKind::Spawn, message)
+    }
+}
+
+/// Reads stderr to its end, so that the process never blocks on it.
+async fn keep_tail(mut stderr: tokio::process::ChildStderr, tail: Tail) {
+    let mut buffer = [0; 4096];
+    while let Ok(n) = stderr.read(&mut buffer).await {
+        if n == 0 {
+            return;
+        }
+        let mut tail = tail.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tail.extend_from_slice(&buffer[..n]);
+        let excess = tail.len().saturating_sub(STDERR_TAIL);
+        tail.drain(..excess);
+    }
+}
+
+/// The last line of stderr that says something, fit for a message.
+pub(crate) fn last_words(tail: &Tail) -> Option<String> {
+    let tail = tail.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let text = String::from_utf8_lossy(&tail).into_owned();
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    let end = line.floor_char_boundary(300);
+    Some(mws_cli::sanitize(&line[..end]).into_owned())
+}
+
+/// Ends the process and all it started: its stdin is closed already, then SIGTERM, then SIGKILL.
+pub(crate) async fn end(mut child: Child) {
+    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let signal = |signal| group.map(|group| kill_process_group(group, signal));
+    if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
+        signal(Signal::TERM);
+        let _ = tokio::time::timeout(PATIENCE, child.wait()).await;
+    }
+    // What the process started may outlive it.
+    signal(Signal::KILL);
+    let _ = child.wait().await;
+}

@@ -1,0 +1,275 @@
+//! One running upstream process, shared by all clients of one era.
+//!
+//! Invariant: ids and progress tokens on the pipe are the proxy's own, so two clients can never
+//! get each other's messages; all other bytes pass unchanged.
+//! Deliberately absent: requests from the upstream to a client. They are answered with an error,
+//! since a shared process cannot say whom it means.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use mws_catalog::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use crate::edit::Edits;
+use crate::fault::{Fault, FaultKind};
+use crate::rpc::{self, Era, META_SUBSCRIPTION, Message};
+use crate::upstream::child::{self, Tail};
+
+/// Longest line that is read, in bytes.
+const LINE_MAX: u64 = 64 * 1024 * 1024;
+/// The first id on the pipe: easy to tell from the small numbers that clients use.
+const FIRST_ID: u64 = 1_000_000;
+
+/// Notifications that belong to no request.
+pub(crate) type Notices = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A process and the requests under way in it.
+pub(crate) struct Conn {
+    lines: UnboundedSender<String>,
+    shared: Arc<Shared>,
+    child: Mutex<Option<Child>>,
+    tail: Tail,
+}
+
+struct Shared {
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    next: AtomicU64,
+    closed: AtomicBool,
+    notices: Notices,
+    lines: UnboundedSender<String>,
+}
+
+struct Waiting {
+    /// The id as the client wrote it.
+    id: String,
+    /// The progress token as the client wrote it.
+    token: Option<String>,
+    /// Whose request it is.
+    owner: String,
+    messages: UnboundedSender<String>,
+}
+
+/// A request under way: what the upstream sends for it, the response last.
+pub(crate) struct Pending {
+    pub(crate) messages: UnboundedReceiver<String>,
+    number: u64,
+    /// Cancel upstream when the client goes away.
+    cancels: bool,
+    shared: Arc<Shared>,
+}
+
+impl Conn {
+    pub(crate) fn new(mut child: Child, tail: Tail, notices: Notices) -> Result<Arc<Self>, Fault> {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Fault::new(FaultKind::Spawn, "the upstream process has no pipes"));
+        };
+        let (lines, queue) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            next: AtomicU64::new(FIRST_ID),
+            closed: AtomicBool::new(false),
+            notices,
+            lines: lines.clone(),
+        });
+        tokio::spawn(write_lines(stdin, queue));
+        tokio::spawn(read_lines(stdout, Arc::clone(&shared)));
+        Ok(Arc::new(Self { lines, shared, child: Mutex::new(Some(child)), tail }))
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Why the process ended, as far as it said.
+    pub(crate) fn closed(&self) -> Fault {
+        let words = child::last_words(&self.tail);
+        let words = words.map_or_else(String::new, |words| format!("; its last words: {words}"));
+        Fault::new(FaultKind::Closed, format!("the upstream process ended{words}"))
+    }
+
+    /// Sends a request under an id of ours. `era` says whether a client that goes away cancels;
+    /// `None` means it does not.
+    pub(crate) fn request(&self, text: &str, owner: &str, era: Option<Era>) -> Result<Pending, Fault> {
+        if !self.is_open() {
+            return Err(self.closed());
+        }
+        let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
+        let message = Message::parse(text.as_bytes()).map_err(unfit)?;
+        let id = message.id.ok_or_else(|| unfit("a request without an id".into()))?;
+        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let mut edits = Edits::of(text);
+        edits.replace(id, number.to_string());
+        let token = json::get(&message.meta(), "progressToken");
+        if let Some(token) = token {
+            edits.replace(token, number.to_string());
+        }
+        let (messages, receiver) = mpsc::unbounded_channel();
+        let (id, token, owner) = (id.to_owned(), token.map(str::to_owned), owner.to_owned());
+        self.shared.waiting().insert(number, Waiting { id, token, owner, messages });
+        self.write(&edits.apply());
+        // The reader may have closed in between; then nobody would end this request.
+        if !self.is_open() {
+            self.shared.waiting().remove(&number);
+            return Err(self.closed());
+        }
+        let cancels = era == Some(Era::Modern);
+        Ok(Pending { messages: receiver, number, cancels, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Sends a notification; a cancellation is addressed to the id on the pipe, and dropped when
+    /// `owner` has no such request.
+    pub(crate) fn notify(&self, message: &Message<'_>, owner: &str) {
+        if message.method.as_deref() != Some("notifications/cancelled") {
+            return self.write(message.text);
+        }
+        let params = message.params();
+        let Some(id) = json::get(&params, "requestId") else { return };
+        let number = {
+            let waiting = self.shared.waiting();
+            waiting.iter().find(|(_, w)| w.id == id && w.owner == owner).map(|(n, _)| *n)
+        };
+        if let Some(number) = number {
+            let mut edits = Edits::of(message.text);
+            edits.replace(id, number.to_string());
+            self.write(&edits.apply());
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let _ = self.lines.send(one_line(text));
+    }
+
+    /// Closes the pipe and ends the process.
+    pub(crate) async fn stop(&self) {
+        self.shared.close();
+        let child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        // The writer ends, and with it the process's stdin, at this mark.
+        let _ = self.lines.send(String::new());
+        if let Some(child) = child {
+            child::end(child).await;
+        }
+    }
+}
+
+/// A line break inside JSON text is white space, never data.
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let open = self.shared.waiting().remove(&self.number).is_some();
+        if open && self.cancels {
+            let _ = self.shared.lines.send(format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\
+                 \"params\":{{\"requestId\":{}}}}}",
+                self.number
+            ));
+        }
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
+        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Ends every request under way: their channels close without a response.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.waiting().clear();
+    }
+
+    fn take_in(&self, line: &[u8]) {
+        // Banners and log lines on stdout are not for us.
+        let Ok(message) = Message::parse(line) else {
+            tracing::debug!("Skipped a line of {} bytes on the upstream's stdout.", line.len());
+            return;
+        };
+        match (&message.method, message.id) {
+            (Some(method), Some(id)) => self.refuse(method, id),
+            (Some(method), None) => self.notice(method, &message),
+            (None, Some(id)) => self.response(id, &message),
+            (None, None) => {}
+        }
+    }
+
+    fn refuse(&self, method: &str, id: &str) {
+        let reply = match method {
+            "ping" => rpc::result(id, "{}"),
+            _ => rpc::error(
+                Some(id),
+                rpc::METHOD_NOT_FOUND,
+                "the proxy shares this process between clients and cannot ask one of them",
+            ),
+        };
+        let _ = self.lines.send(reply);
+    }
+
+    fn response(&self, id: &str, message: &Message<'_>) {
+        let Some(waiting) = id.parse().ok().and_then(|n: u64| self.waiting().remove(&n)) else {
+            tracing::debug!("Skipped a response to no request.");
+            return;
+        };
+        let _ = waiting.messages.send(message.with_id(&waiting.id));
+    }
+
+    /// Progress and subscription events go to their request, everything else to everybody.
+    fn notice(&self, method: &str, message: &Message<'_>) {
+        let params = message.params();
+        let meta = message.meta();
+        let progress = (method == "notifications/progress")
+            .then(|| json::get(&params, "progressToken"))
+            .flatten();
+        let Some(mark) = progress.or_else(|| json::get(&meta, META_SUBSCRIPTION)) else {
+            return (self.notices)(message.text);
+        };
+        let decoded = json::string(mark).unwrap_or(Cow::Borrowed(mark));
+        let Ok(number) = decoded.parse::<u64>() else { return };
+        let waiting = self.waiting();
+        let Some(waiting) = waiting.get(&number) else { return };
+        let own = if progress.is_some() { waiting.token.as_deref() } else { Some(&*waiting.id) };
+        if let Some(own) = own {
+            let mut edits = Edits::of(message.text);
+            edits.replace(mark, own);
+            let _ = waiting.messages.send(edits.apply());
+        }
+    }
+}
+
+async fn write_lines(mut stdin: ChildStdin, mut queue: UnboundedReceiver<String>) {
+    while let Some(mut line) = queue.recv().await {
+        if line.is_empty() {
+            return;
+        }
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
+    let mut reader = BufReader::with_capacity(64 * 1024, stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
+                shared.take_in(&line);
+            }
+            Ok(_) => {
+                tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");
+                break;
+            }
+        }
+        line.shrink_to(1024 * 1024);
+    }
+    shared.close();
+}

@@ -1,0 +1,383 @@
+//! An upstream that speaks Streamable HTTP.
+//!
+//! Invariant: bodies are sent and received as bytes; the Host is that of the configured URL.
+//! Deliberately absent: HTTP/2, redirects, cookies.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use mws_catalog::json;
+
+use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
+use crate::control::{self, Exchange, Handshake, Known};
+use crate::edit::Object;
+use crate::fault::{Fault, FaultKind};
+use crate::headers;
+use crate::memory::Memory;
+use crate::rpc::{Era, META_VERSION, Message};
+use crate::sse::{self, Splitter};
+use crate::upstream::own_request;
+
+#[cfg(feature = "tls")]
+type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
+#[cfg(not(feature = "tls"))]
+type Connector = HttpConnector;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// From the request to the head of the response.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// For each step of a handshake.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest answer to a request of our own, in bytes.
+const OWN_MAX: usize = 64 * 1024 * 1024;
+
+/// The link to an HTTP upstream.
+pub(crate) struct Http {
+    sender: Sender,
+    known: Mutex<Known>,
+    memory: Arc<Memory>,
+    /// Held while negotiating, so that it happens once.
+    negotiating: tokio::sync::Mutex<()>,
+    control: Mutex<Option<Control>>,
+}
+
+/// The proxy's own conversation with the upstream.
+#[derive(Debug, Clone)]
+pub(crate) struct Control {
+    pub(crate) shaken: Handshake,
+    pub(crate) session_id: Option<String>,
+}
+
+/// What the answers of a handshake told so far.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    session_id: Option<String>,
+    version: Option<String>,
+}
+
+/// What sends requests; cheap to clone.
+#[derive(Clone)]
+struct Sender {
+    client: Client<Connector, Full<Bytes>>,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Http {
+    pub(crate) fn new(
+        url: &str,
+        own: Vec<(String, String)>,
+        known: Known,
+        memory: Arc<Memory>,
+    ) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in own {
+            let bad = |what| format!("upstream.headers.{name}: {what} is not allowed in a header");
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("the name"))?;
+            let mut value = HeaderValue::from_str(&value).map_err(|_| bad("the value"))?;
+            value.set_sensitive(true);
+            headers.append(header, value);
+        }
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .build(connector(&uri)?);
+        Ok(Self {
+            sender: Sender { client, uri, headers },
+            known: Mutex::new(known),
+            memory,
+            negotiating: tokio::sync::Mutex::new(()),
+            control: Mutex::new(None),
+        })
+    }
+
+    /// Sends a request as given and returns the response with its body still to come.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Fault> {
+        self.sender.send(method, headers, body, HEAD_TIMEOUT).await
+    }
+
+    /// What the upstream said of itself; negotiates at the first call.
+    pub(crate) async fn handshake(&self) -> Result<Handshake, Fault> {
+        Ok(self.control().await?.shaken)
+    }
+
+    /// The proxy's own conversation; opened at the first call.
+    pub(crate) async fn control(&self) -> Result<Control, Fault> {
+        if let Some(control) = self.open_control() {
+            return Ok(control);
+        }
+        let _once = self.negotiating.lock().await;
+        if let Some(control) = self.open_control() {
+            return Ok(control);
+        }
+        let known = lock(&self.known).clone();
+        let control = match self.negotiate(known.clone()).await {
+            // What was known may be of an older version of the server.
+            Err(f) if known != Known::Nothing && f.kind == FaultKind::Protocol => {
+                self.negotiate(Known::Nothing).await?
+            }
+            other => other?,
+        };
+        self.memory.keep(&control.shaken, true);
+        *lock(&self.known) = match control.shaken.era {
+            Era::Modern => Known::Modern,
+            Era::Session => Known::Session(control.shaken.version.clone()),
+        };
+        *lock(&self.control) = Some(control.clone());
+        Ok(control)
+    }
+
+    fn open_control(&self) -> Option<Control> {
+        lock(&self.control).clone()
+    }
+
+    async fn negotiate(&self, known: Known) -> Result<Control, Fault> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let exchange = self.exchange(Arc::clone(&seen));
+        let shaken = control::negotiate(exchange, known).await?;
+        let session_id = lock(&seen).session_id.take();
+        Ok(Control { shaken, session_id })
+    }
+
+    /// Posts one message of a handshake; keeps the session id and version that come back.
+    fn exchange(&self, seen: Arc<Mutex<Seen>>) -> Exchange {
+        let sender = self.sender.clone();
+        Arc::new(move |text: String| {
+            let (sender, seen) = (sender.clone(), Arc::clone(&seen));
+            Box::pin(async move {
+                let Seen { session_id, version } = lock(&seen).clone();
+                let headers = own_headers(&text, session_id.as_deref(), version.as_deref());
+                let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
+                let response = sent.await?;
+                let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+                if let Some(session) = session {
+                    lock(&seen).session_id = Some(session.to_owned());
+                }
+                let Some(id) = request_id(&text) else { return Ok(None) };
+                let answer = tokio::time::timeout(PROBE_TIMEOUT, reply(response, &id)).await;
+                let answer = answer.unwrap_or_else(|_| Err(silent(PROBE_TIMEOUT)))?;
+                lock(&seen).version = negotiated(&answer);
+                Ok(Some(answer))
+            })
+        })
+    }
+
+    /// Sends a request of our own; opens a new session once when the old one is gone.
+    pub(crate) async fn ask(&self, method: &str, params: &Object<'_>) -> Result<String, Fault> {
+        let mut last = None;
+        for _ in 0..2 {
+            let control = self.control().await?;
+            let params_text = params.to_json();
+            let text = own_request(control.shaken.era, method, Object::of(Some(&params_text)));
+            let session = control.session_id.as_deref();
+            let headers = own_headers(&text, session, Some(&control.shaken.version));
+            let response = self.send(Method::POST, headers, text.clone().into()).await?;
+            if response.status() == StatusCode::NOT_FOUND && session.is_some() {
+                self.forget_session(session);
+                last = Some(Fault::new(FaultKind::Http, "the upstream dropped its session"));
+                continue;
+            }
+            return reply(response, "0").await;
+        }
+        Err(last.unwrap_or_else(|| silent(HEAD_TIMEOUT)))
+    }
+
+    /// Opens a new session at the next request, unless somebody did already.
+    pub(crate) fn forget_session(&self, session: Option<&str>) {
+        let mut control = lock(&self.control);
+        if control.as_ref().is_some_and(|c| c.session_id.as_deref() == session) {
+            *control = None;
+        }
+    }
+}
+
+impl Sender {
+    async fn send(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Response<Incoming>, Fault> {
+        for name in self.headers.keys() {
+            headers.remove(name);
+        }
+        for (name, value) in &self.headers {
+            headers.append(name.clone(), value.clone());
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        match tokio::time::timeout(timeout, self.client.request(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
+            Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
+            Err(_) => Err(silent(timeout)),
+        }
+    }
+
+    /// Names the host only: a URL may hold secrets in its user info or query.
+    fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Fault {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        let host = self.uri.host().unwrap_or_default();
+        let port = self.uri.port_u16().map_or_else(String::new, |port| format!(":{port}"));
+        Fault::new(FaultKind::Refused, format!("cannot reach the upstream at {host}{port}: {cause}"))
+    }
+}
+
+fn silent(after: Duration) -> Fault {
+    Fault::new(FaultKind::Timeout, format!("the upstream did not answer in {} s", after.as_secs()))
+}
+
+#[cfg(feature = "tls")]
+fn connector(uri: &Uri) -> Result<Connector, String> {
+    let mut http = plain();
+    http.enforce_http(false);
+    let builder = hyper_rustls::HttpsConnectorBuilder::new();
+    // The root certificates cost memory; only an https upstream needs them.
+    let builder = if uri.scheme_str() == Some("https") {
+        builder.with_native_roots().map_err(|e| format!("cannot load root certificates: {e}"))?
+    } else {
+        let roots = hyper_rustls::rustls::RootCertStore::empty();
+        let config = hyper_rustls::rustls::ClientConfig::builder();
+        builder.with_tls_config(config.with_root_certificates(roots).with_no_client_auth())
+    };
+    Ok(builder.https_or_http().enable_http1().wrap_connector(http))
+}
+
+#[cfg(not(feature = "tls"))]
+fn connector(uri: &Uri) -> Result<Connector, String> {
+    if uri.scheme_str() == Some("https") {
+        return Err("upstream.url: this build has no TLS; use an http URL".into());
+    }
+    Ok(plain())
+}
+
+fn plain() -> HttpConnector {
+    let mut http = HttpConnector::new();
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    http
+}
+
+/// `result.protocolVersion` of an answer to `initialize`.
+fn negotiated(answer: &str) -> Option<String> {
+    let result = Message::parse(answer.as_bytes()).ok()?.result?;
+    let members = json::members(result)?;
+    json::string(json::get(&members, "protocolVersion")?).map(Cow::into_owned)
+}
+
+/// Headers of a message of our own; `version` is the negotiated one.
+fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    if let Some(session) = session {
+        headers::set(&mut map, SESSION_ID, session);
+    }
+    let Ok(message) = Message::parse(text.as_bytes()) else { return map };
+    let named = json::get(&message.meta(), META_VERSION).and_then(json::string);
+    if let Some(named) = &named {
+        headers::set(&mut map, PROTOCOL_VERSION, named);
+        headers::set(&mut map, headers::METHOD, message.method.as_deref().unwrap_or_default());
+    } else if let Some(version) = version {
+        headers::set(&mut map, PROTOCOL_VERSION, version);
+    }
+    map
+}
+
+fn request_id(text: &str) -> Option<String> {
+    Message::parse(text.as_bytes()).ok().and_then(|m| m.id.map(str::to_owned))
+}
+
+/// The response to request `id`, out of a JSON body or an event stream.
+async fn reply(response: Response<Incoming>, id: &str) -> Result<String, Fault> {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+    if is_stream && status.is_success() {
+        return from_stream(response.into_body(), id).await;
+    }
+    let body = read_whole(response.into_body(), OWN_MAX).await?;
+    let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
+    if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
+        return String::from_utf8(body.to_vec())
+            .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
+    }
+    // A server of the session era that never heard of the method may answer in plain HTTP.
+    if matches!(status.as_u16(), 400 | 404 | 405 | 406 | 415) {
+        let text = format!("HTTP {}", status.as_u16());
+        return Ok(crate::rpc::error(Some(id), crate::rpc::SERVER_ERROR, &text));
+    }
+    let what = if status.is_success() { "no JSON-RPC message" } else { "an error" };
+    let message = format!("the upstream answered with HTTP {} and {what}", status.as_u16());
+    Err(Fault::new(FaultKind::Http, message))
+}
+
+/// Refusals say nothing about the protocol.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 403 | 407 | 429)
+}
+
+async fn from_stream(mut body: Incoming, id: &str) -> Result<String, Fault> {
+    let mut splitter = Splitter::default();
+    loop {
+        while let Some(event) = splitter.next_event() {
+            if let Some(text) = sse::data(&event).filter(|text| is_answer(text, id)) {
+                return Ok(text);
+            }
+        }
+        let cut = || Fault::new(FaultKind::Closed, "the upstream's stream ended without an answer");
+        let frame = body.frame().await.ok_or_else(cut)?.map_err(|_| cut())?;
+        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
+        if splitter.len() > OWN_MAX {
+            return Err(too_large(OWN_MAX));
+        }
+    }
+}
+
+/// Also an error under a foreign id: one POST has one answer.
+fn is_answer(text: &str, id: &str) -> bool {
+    sse::answers(text, id) || Message::parse(text.as_bytes()).is_ok_and(|m| m.error.is_some())
+}
+
+/// Reads a body of at most `max` bytes.
+pub(crate) async fn read_whole(mut body: Incoming, max: usize) -> Result<Bytes, Fault> {
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
+        let frame = frame.map_err(cut)?;
+        whole.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        if whole.len() > max {
+            return Err(too_large(max));
+        }
+    }
+    Ok(whole.into())
+}
+
+fn too_large(max: usize) -> Fault {
+    let mib = max / 1024 / 1024;
+    Fault::new(FaultKind::Protocol, format!("the upstream's answer is larger than {mib} MiB"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

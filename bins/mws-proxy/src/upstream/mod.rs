@@ -1,0 +1,172 @@
+//! The server behind the proxy: one seam for HTTP and for a child process.
+//!
+//! Invariant: whoever forwards asks here which era to speak and gets bytes back.
+//! Deliberately absent: several upstreams. A router in front of this seam would own names.
+
+mod child;
+mod conn;
+mod http;
+mod stdio;
+
+use std::sync::Arc;
+
+use mws_config::{Config, UpstreamKind};
+use mws_state::StateDir;
+
+pub(crate) use conn::{Conn, Notices, Pending};
+pub(crate) use http::{Http, read_whole};
+pub(crate) use stdio::Stdio;
+
+use crate::control::{Handshake, Known, NAME};
+use crate::edit::{Object, quote};
+use crate::fault::{Fault, FaultKind};
+use crate::memory::Memory;
+use crate::rpc::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
+
+/// How the upstream is reached.
+pub(crate) enum Link {
+    /// Streamable HTTP.
+    Http(Http),
+    /// A child process.
+    Stdio(Stdio),
+}
+
+/// The upstream and what is remembered of it.
+pub(crate) struct Upstream {
+    pub(crate) link: Link,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl Upstream {
+    /// Sets up the link; nothing is connected yet.
+    ///
+    /// # Errors
+    /// A header or variable that cannot be resolved, or a URL that cannot be used.
+    pub(crate) fn new(config: &Config, state: &StateDir, notices: Notices) -> Result<Self, String> {
+        let env = |name: &str| std::env::var(name).ok();
+        let protocol = config.upstream.protocol.clone();
+        let identity = identity(&config.upstream.kind);
+        let memory = Arc::new(Memory::open(state.clone(), &identity));
+        let known = known(protocol.as_deref(), &memory);
+        let link = match &config.upstream.kind {
+            UpstreamKind::Http { url, headers } => {
+                let mut resolved = Vec::new();
+                for (name, value) in headers {
+                    let value = value.resolve(env);
+                    let value = value.map_err(|e| format!("upstream.headers.{name}: {e}"))?;
+                    resolved.push((name.clone(), value));
+                }
+                Link::Http(Http::new(url, resolved, known, Arc::clone(&memory))?)
+            }
+            UpstreamKind::Command { command, args, env: vars, cwd } => {
+                let mut resolved = Vec::new();
+                for (name, value) in vars {
+                    let value = value.resolve(env);
+                    resolved.push((name.clone(), value.map_err(|e| format!("upstream.env.{name}: {e}"))?));
+                }
+                let command = child::Command {
+                    program: command.clone(),
+                    args: args.clone(),
+                    env: resolved,
+                    cwd: cwd.clone(),
+                };
+                let forced = protocol.is_some();
+                Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
+            }
+        };
+        Ok(Self { link, memory })
+    }
+
+    /// The era to speak for a client of `client`'s era: its own where the upstream has it.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached.
+    pub(crate) async fn era_for(&self, client: Era) -> Result<Era, Fault> {
+        match &self.link {
+            Link::Http(_) if client == Era::Session => Ok(Era::Session),
+            Link::Http(http) => Ok(http.handshake().await?.era),
+            Link::Stdio(stdio) => Ok(stdio.conn(client).await?.1.era),
+        }
+    }
+
+    /// Connects if needed; what the upstream said of itself.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached.
+    pub(crate) async fn handshake(&self, prefer: Era) -> Result<Handshake, Fault> {
+        match &self.link {
+            Link::Http(http) => http.handshake().await,
+            Link::Stdio(stdio) => Ok(stdio.any_conn(prefer).await?.1),
+        }
+    }
+
+    /// Sends a request of our own; the text of its response.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached or does not answer.
+    pub(crate) async fn ask(
+        &self,
+        prefer: Era,
+        method: &str,
+        params: Object<'_>,
+    ) -> Result<String, Fault> {
+        match &self.link {
+            Link::Http(http) => http.ask(method, &params).await,
+            Link::Stdio(stdio) => {
+                let (conn, shaken) = stdio.any_conn(prefer).await?;
+                let text = own_request(shaken.era, method, params);
+                let closed = || Fault::new(FaultKind::Closed, "the upstream process ended");
+                let mut pending = conn.request(&text, "own", None)?;
+                loop {
+                    let text = pending.messages.recv().await.ok_or_else(closed)?;
+                    if crate::sse::answers(&text, "0") {
+                        return Ok(text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a child process in good order.
+    pub(crate) async fn stop(&self) {
+        if let Link::Stdio(stdio) = &self.link {
+            stdio.stop().await;
+        }
+    }
+}
+
+/// A request of our own under the id 0.
+pub(crate) fn own_request(era: Era, method: &str, mut params: Object<'_>) -> String {
+    if era == Era::Modern {
+        let mut meta = Object::of(None);
+        meta.set(META_VERSION, quote(MODERN));
+        meta.set(META_CLIENT, client_info());
+        meta.set(META_CAPABILITIES, "{}");
+        params.set("_meta", meta.to_json());
+    }
+    let params = params.to_json();
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":{},\"params\":{params}}}", quote(method))
+}
+
+/// `clientInfo` of the proxy.
+pub(crate) fn client_info() -> String {
+    format!("{{\"name\":\"{NAME}\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))
+}
+
+fn identity(kind: &UpstreamKind) -> String {
+    match kind {
+        UpstreamKind::Http { url, .. } => url.clone(),
+        UpstreamKind::Command { command, args, .. } => {
+            format!("{command}\0{}", args.join("\0"))
+        }
+    }
+}
+
+/// What the configuration forces, else what the last negotiation found.
+fn known(protocol: Option<&str>, memory: &Memory) -> Known {
+    match protocol.map(str::to_owned).or(memory.entry().verdict) {
+        None => Known::Nothing,
+        Some(version) if version.as_str() >= MODERN => Known::Modern,
+        Some(version) => Known::Session(version),
+    }
+}

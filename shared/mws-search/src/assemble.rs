@@ -1,0 +1,221 @@
+//! Documents to an index: word weights (BM25F), variants from the tables, backends.
+//!
+//! Invariant: depends on the documents, their order and the options alone. Deliberately absent:
+//! weights that were fitted to queries; they are round numbers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::document::{Document, FIELDS, Field, Term};
+use crate::index::{Backend, Entry, Index, IndexWord, Options, Posting, Surface, Variant};
+use crate::tables::Tables;
+use crate::words;
+
+/// How much a word in each field counts, and how much the field's length takes from that: name,
+/// backend, parameters, first sentence, rest of the description, parameter descriptions.
+const WEIGHT: [f32; FIELDS] = [3.0, 1.2, 1.2, 3.0, 0.6, 0.2];
+const LENGTH: [f32; FIELDS] = [0.1, 0.0, 0.6, 0.5, 0.5, 0.5];
+const SATURATION: f32 = 1.2;
+/// Repeating a word in a field more often than this says nothing more.
+const MOST_COUNTED: u8 = 3;
+/// Words of a backend's name that tell nothing about it.
+const HOLLOW: [&str; 9] =
+    ["mcp", "server", "servers", "service", "client", "plugin", "official", "tool", "tools"];
+
+impl Index {
+    /// Puts analysed tools together; they stand in the catalog's order.
+    pub fn assemble(documents: &[Document], catalog_hash: u64, options: &Options) -> Self {
+        let mut index = Self { catalog_hash, options_hash: options.hash(), ..Self::default() };
+        index.add_tools(documents);
+        let found = postings(documents, options);
+        let tables = Tables::new(&options.synonyms);
+        index.add_words(found, &tables);
+        index.add_surfaces(documents);
+        index.add_phrases(&tables);
+        index
+    }
+
+    fn add_tools(&mut self, documents: &[Document]) {
+        let mut places: HashMap<&str, u32> = HashMap::new();
+        for (tool, document) in (0..).zip(documents) {
+            let backend = document.backend.as_deref().map(|name| {
+                let next = u32::try_from(self.backends.len()).unwrap_or(u32::MAX);
+                let place = *places.entry(name).or_insert(next);
+                if place == next {
+                    let backend =
+                        Backend { name: name.to_owned(), tools: vec![], core: core(name) };
+                    self.backends.push(backend);
+                }
+                place
+            });
+            if let Some(backend) = backend.and_then(|at| self.backends.get_mut(at as usize)) {
+                backend.tools.push(tool);
+            }
+            self.tools.push(Entry {
+                name: document.name.clone(),
+                part: document.part,
+                words: document.lengths[Field::Name as usize],
+                backend,
+                verbs: document.verbs,
+            });
+        }
+    }
+
+    fn add_words(&mut self, found: BTreeMap<String, Vec<Posting>>, tables: &Tables) {
+        let reachable = |key: &&String| {
+            let variants = tables.variants.get(*key);
+            variants.is_some_and(|all| all.keys().any(|word| found.contains_key(word)))
+        };
+        let extra =
+            tables.variants.keys().filter(|key| !found.contains_key(*key)).filter(reachable);
+        let mut texts: Vec<&String> = found.keys().chain(extra).collect();
+        texts.sort();
+        let places: HashMap<&String, u32> = texts.iter().copied().zip(0..).collect();
+        for text in &texts {
+            let postings = found.get(*text).map(Vec::as_slice).unwrap_or_default();
+            let range = append(&mut self.postings, postings.iter().copied());
+            let others = tables.variants.get(*text).into_iter().flatten();
+            let known = others.filter(|(other, _)| found.contains_key(*other));
+            let variants = known.filter_map(|(other, &weight)| {
+                places.get(other).map(|&word| Variant { word, weight })
+            });
+            let variants = append(&mut self.variants, variants);
+            let idf = idf(self.tools.len(), postings.len());
+            let text = (*text).clone();
+            self.words.push(IndexWord { text, idf, postings: range, variants });
+        }
+        self.lookup.words = self.words.iter().map(|word| word.text.clone()).zip(0..).collect();
+    }
+
+    fn add_surfaces(&mut self, documents: &[Document]) {
+        let mut surfaces: BTreeMap<&str, u32> = BTreeMap::new();
+        for document in documents {
+            for (text, term) in &document.surfaces {
+                let stem = document.terms.get(*term as usize).map(|term| term.stem.as_str());
+                if let Some(&word) = stem.and_then(|stem| self.lookup.words.get(stem)) {
+                    surfaces.insert(text, word);
+                }
+            }
+        }
+        let surface = |(text, word): (&str, u32)| Surface { text: text.to_owned(), word };
+        self.surfaces = surfaces.into_iter().map(surface).collect();
+    }
+
+    fn add_phrases(&mut self, tables: &Tables) {
+        for (short, phrase) in &tables.phrases {
+            let known = |stem: &String| {
+                let place = *self.lookup.words.get(stem)?;
+                self.word_at(place).filter(|word| word.idf > 0.0).map(|_| place)
+            };
+            if let Some(words) = phrase.iter().map(known).collect() {
+                self.phrases.insert(short.clone(), words);
+            }
+        }
+        *self = std::mem::take(self).with_lookup();
+    }
+}
+
+fn append<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> (u32, u32) {
+    let start = list.len();
+    list.extend(items);
+    let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
+    (place(start), place(list.len()))
+}
+
+/// Every word with the tools that have it, weighted.
+fn postings(documents: &[Document], options: &Options) -> BTreeMap<String, Vec<Posting>> {
+    let averages = averages(documents);
+    let hints: BTreeMap<String, Vec<String>> =
+        options.hints.iter().map(|(backend, hint)| (words::fold(backend), stems(hint))).collect();
+    let mut found: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+    for (tool, document) in (0..).zip(documents) {
+        let hint = document.backend.as_deref().and_then(|name| hints.get(&words::fold(name)));
+        let hint = hint.map(Vec::as_slice).unwrap_or_default();
+        let fresh = hint.iter().filter(|stem| !document.terms.iter().any(|t| t.stem == **stem));
+        let blank = |stem: &String| Term { stem: stem.clone(), counts: [0; FIELDS], place: 0 };
+        let extra: Vec<Term> = fresh.map(blank).collect();
+        for term in document.terms.iter().chain(&extra) {
+            let mut counts = term.counts;
+            counts[Field::Backend as usize] += u8::from(hint.contains(&term.stem));
+            let impact = impact(counts, document.lengths, averages);
+            let posting = Posting { tool, impact, place: term.place };
+            match found.get_mut(&term.stem) {
+                Some(list) => list.push(posting),
+                None => drop(found.insert(term.stem.clone(), vec![posting])),
+            }
+        }
+    }
+    found
+}
+
+fn stems(text: &str) -> Vec<String> {
+    let mut stems: Vec<String> = words::plain(text)
+        .into_iter()
+        .filter(|word| !words::is_stop(word))
+        .map(|word| words::stem(&word))
+        .collect();
+    stems.sort();
+    stems.dedup();
+    stems
+}
+
+fn averages(documents: &[Document]) -> [f32; FIELDS] {
+    let mut sums = [0.0; FIELDS];
+    for document in documents {
+        for (sum, &length) in sums.iter_mut().zip(&document.lengths) {
+            *sum += length as f32;
+        }
+    }
+    sums.map(|sum| (sum / documents.len().max(1) as f32).max(1.0))
+}
+
+fn impact(counts: [u8; FIELDS], lengths: [u32; FIELDS], averages: [f32; FIELDS]) -> f32 {
+    let field = |f: usize| {
+        let count = f32::from(counts[f].min(MOST_COUNTED));
+        let length = 1.0 - LENGTH[f] + LENGTH[f] * lengths[f] as f32 / averages[f];
+        WEIGHT[f] * count / length
+    };
+    let weight: f32 = (0..FIELDS).map(field).sum();
+    weight * (SATURATION + 1.0) / (weight + SATURATION)
+}
+
+/// How much it tells that a tool has a word which `holders` of `tools` have.
+fn idf(tools: usize, holders: usize) -> f32 {
+    if holders == 0 {
+        return 0.0;
+    }
+    let (tools, holders) = (tools as f32, holders as f32);
+    (1.0 + (tools - holders + 0.5) / (holders + 0.5)).ln()
+}
+
+/// The stems by which a backend is called.
+fn core(name: &str) -> Vec<String> {
+    let words = words::plain(name);
+    let telling: Vec<&String> =
+        words.iter().filter(|word| !HOLLOW.contains(&word.as_str())).collect();
+    let words = if telling.is_empty() { words.iter().collect() } else { telling };
+    words.into_iter().map(|word| words::stem(word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_follow_field_count_and_length() {
+        let weigh = |field: usize, count: u8, length: u32| {
+            let mut counts = [0; FIELDS];
+            counts[field] = count;
+            impact(counts, [length; FIELDS], [10.0; FIELDS])
+        };
+        assert!(weigh(0, 1, 3) > weigh(2, 1, 3));
+        assert!(weigh(3, 1, 5) > weigh(3, 1, 50));
+        assert_eq!(weigh(4, 3, 10), weigh(4, 200, 10));
+        assert!(idf(100, 1) > idf(100, 50) && idf(100, 100) > 0.0);
+    }
+
+    #[test]
+    fn a_backend_is_called_without_its_hollow_words() {
+        assert_eq!(core("bing-cn-mcp"), ["bing", "cn"]);
+        assert_eq!(core("mcp-server"), ["mcp", "server"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! One tool, analysed: the part of indexing that depends on that tool alone.
+//!
+//! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
+//! only those of changed tools made again. Deliberately absent: anything about other tools.
+
+use std::collections::BTreeMap;
+
+use mws_catalog::{Backends, Tool};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codec::{Reader, Writer};
+use crate::params;
+use crate::verbs;
+use crate::words::{self, Word};
+
+/// Raised whenever analysis changes, so that kept documents are made again.
+const VERSION: u32 = 1;
+
+/// Characters of the description that are indexed, and of each parameter's description.
+const DESCRIPTION: usize = 600;
+const PARAMETER: usize = 160;
+
+/// Where words stand in a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Field {
+    Name,
+    Backend,
+    Params,
+    Sentence,
+    Rest,
+    ParamText,
+}
+
+/// How many fields there are.
+pub(crate) const FIELDS: usize = 6;
+
+/// One indexed word of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    pub(crate) stem: String,
+    /// How often it stands in each field, at most 255.
+    pub(crate) counts: [u8; FIELDS],
+    /// Its first place in the name, from 1; 0 when it is not there.
+    pub(crate) place: u8,
+}
+
+/// A tool as the index takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub(crate) name: String,
+    /// Where the tool's own part of the name begins, in bytes.
+    pub(crate) part: u32,
+    pub(crate) backend: Option<String>,
+    pub(crate) terms: Vec<Term>,
+    /// Words in each field.
+    pub(crate) lengths: [u32; FIELDS],
+    /// What the name says the tool does, as a set of verb classes.
+    pub(crate) verbs: u16,
+    /// Words as written, with the place of their stem in `terms`.
+    pub(crate) surfaces: Vec<(String, u32)>,
+}
+
+impl Document {
+    /// Analyses one tool of a catalog whose backends are given.
+    pub fn analyse(tool: &Tool, backends: &Backends) -> Self {
+        let name = tool.name();
+        let part = backends.tool_part(name);
+        let backend = backends.backend(name);
+        let mut builder = Builder::default();
+        for word in words::plain(part) {
+            builder.add(Field::Name, &word);
+        }
+        for word in words::plain(backend.unwrap_or_default()) {
+            builder.add(Field::Backend, &word);
+        }
+        let (sentence, rest) = sentences(tool.description());
+        builder.prose(Field::Sentence, sentence);
+        builder.prose(Field::Rest, rest);
+        params::visit(tool.input_schema().unwrap_or_default(), &mut |name, text| {
+            for word in words::plain(name) {
+                builder.add(Field::Params, &word);
+            }
+            builder.prose(Field::ParamText, cut(text, PARAMETER));
+        });
+        let verbs = verbs::of_name(&words::plain(part));
+        let part = u32::try_from(name.len() - part.len()).unwrap_or_default();
+        builder.finish(name, part, backend, verbs)
+    }
+
+    /// Under which key the document of a tool is kept: it changes with everything analysis reads.
+    pub fn key(tool: &Tool, backends: &Backends) -> u64 {
+        let mut writer = Writer::default();
+        writer.u32(VERSION);
+        writer.u64(tool.hash());
+        writer.text(backends.backend(tool.name()).unwrap_or_default());
+        writer.text(backends.tool_part(tool.name()));
+        xxh3_64(&writer.0)
+    }
+
+    /// The document as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.u32(VERSION);
+        writer.text(&self.name);
+        writer.u32(self.part);
+        writer.u8(u8::from(self.backend.is_some()));
+        writer.text(self.backend.as_deref().unwrap_or_default());
+        writer.u32(u32::from(self.verbs));
+        for length in self.lengths {
+            writer.u32(length);
+        }
+        writer.list(&self.terms, |w, term| {
+            w.text(&term.stem);
+            w.u8(term.place);
+            w.0.extend(term.counts);
+        });
+        writer.list(&self.surfaces, |w, (text, term)| {
+            w.text(text);
+            w.u32(*term);
+        });
+        let check = xxh3_64(&writer.0);
+        writer.u64(check);
+        writer.0
+    }
+
+    /// The document again; `None` when the bytes are damaged or of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (body, check) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
+        let mut reader = Reader(body);
+        if check != xxh3_64(body).to_le_bytes() || reader.u32()? != VERSION {
+            return None;
+        }
+        let name = reader.text()?.to_owned();
+        let part = reader.u32()?;
+        let has_backend = reader.u8()? != 0;
+        let backend = reader.text()?.to_owned();
+        let verbs = u16::try_from(reader.u32()?).ok()?;
+        let mut lengths = [0; FIELDS];
+        for length in &mut lengths {
+            *length = reader.u32()?;
+        }
+        let terms = reader.list(5 + FIELDS, |r| {
+            let stem = r.text()?.to_owned();
+            let place = r.u8()?;
+            let mut counts = [0; FIELDS];
+            for count in &mut counts {
+                *count = r.u8()?;
+            }
+            Some(Term { stem, counts, place })
+        })?;
+        let surfaces = reader.list(8, |r| {
+            let text = r.text()?.to_owned();
+            let term = r.u32().filter(|&term| (term as usize) < terms.len())?;
+            Some((text, term))
+        })?;
+        let backend = has_backend.then_some(backend);
+        let fits = name.is_char_boundary(part as usize) && reader.0.is_empty();
+        fits.then_some(Self { name, part, backend, terms, lengths, verbs, surfaces })
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    places: BTreeMap<String, u32>,
+    terms: Vec<Term>,
+    surfaces: BTreeMap<String, u32>,
+    lengths: [u32; FIELDS],
+}
+
+impl Builder {
+    fn prose(&mut self, field: Field, text: &str) {
+        for Word { text, whole } in words::split(text, true) {
+            if whole || !words::is_stop(&text) {
+                self.add(field, &text);
+            }
+        }
+    }
+
+    fn add(&mut self, field: Field, word: &str) {
+        self.lengths[field as usize] += 1;
+        let place = u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX);
+        self.count(field, word, place);
+        if let Some(letters) = words::letters(word) {
+            self.count(field, letters, place);
+        }
+    }
+
+    fn count(&mut self, field: Field, word: &str, place: u8) {
+        let index = match self.surfaces.get(word) {
+            Some(&index) => index,
+            None => self.insert(word),
+        };
+        let Some(term) = self.terms.get_mut(index as usize) else { return };
+        let count = &mut term.counts[field as usize];
+        *count = count.saturating_add(1);
+        if field == Field::Name && term.place == 0 {
+            term.place = place;
+        }
+    }
+
+    fn insert(&mut self, word: &str) -> u32 {
+        let stem = words::stem(word);
+        let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
+        let index = *self.places.entry(stem.clone()).or_insert(next);
+        if index == next {
+            self.terms.push(Term { stem, counts: [0; FIELDS], place: 0 });
+        }
+        self.surfaces.insert(word.to_owned(), index);
+        index
+    }
+
+    fn finish(self, name: &str, part: u32, backend: Option<&str>, verbs: u16) -> Document {
+        Document {
+            name: name.to_owned(),
+            part,
+            backend: backend.map(str::to_owned),
+            terms: self.terms,
+            lengths: self.lengths,
+            verbs,
+            surfaces: self.surfaces.into_iter().collect(),
+        }
+    }
+}
+
+/// The first sentence of a description, and what follows, both within the limit.
+fn sentences(description: &str) -> (&str, &str) {
+    let text = cut(description.trim(), DESCRIPTION);
+    let ends = text.char_indices().filter_map(|(at, c)| {
+        let next = text.get(at + c.len_utf8()..)?.chars().next();
+        let end = match c {
+            '\n' | '。' | '！' | '？' => true,
+            '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
+            _ => false,
+        };
+        end.then_some(at + c.len_utf8())
+    });
+    let end = ends.into_iter().find(|&end| end > 8).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// The first `limit` characters.
+fn cut(text: &str, limit: usize) -> &str {
+    let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mws_catalog::Catalog;
+
+    fn documents(text: &str) -> Vec<Document> {
+        let catalog = Catalog::parse(text.as_bytes()).unwrap().0;
+        let backends = Backends::of(&catalog);
+        catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect()
+    }
+
+    const MAIL: &str = r#"{"tools":[{"name":"mail__sendMail","description":"Sends mail. Slow on GitHub.","inputSchema":{"properties":{"to":{"description":"who"}}}}]}"#;
+
+    #[test]
+    fn words_are_counted_by_field() {
+        let document = &documents(MAIL)[0];
+        let term = |stem: &str| document.terms.iter().find(|t| t.stem == stem).unwrap();
+        assert_eq!((term("mail").counts, term("mail").place), ([1, 1, 0, 1, 0, 0], 2));
+        assert_eq!(term("send").counts, [1, 0, 0, 1, 0, 0]);
+        assert_eq!(term("github").counts[Field::Rest as usize], 1);
+        assert_eq!(term("to").counts[Field::Params as usize], 1);
+        assert_eq!(document.lengths[Field::Name as usize], 2);
+    }
+
+    #[test]
+    fn bytes_round_trip_and_damage_is_seen() {
+        let document = &documents(MAIL)[0];
+        let bytes = document.to_bytes();
+        assert_eq!(Document::from_bytes(&bytes).as_ref(), Some(document));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x41;
+            assert_eq!(Document::from_bytes(&damaged), None);
+            assert_eq!(Document::from_bytes(&bytes[..at]), None);
+        }
+    }
+
+    #[test]
+    fn the_first_sentence_ends_where_it_ends() {
+        assert_eq!(sentences("Reads e.g. v1.2 files. More"), ("Reads e.g.", " v1.2 files. More"));
+        assert_eq!(sentences("获取天气预报信息。更多"), ("获取天气预报信息。", "更多"));
+        assert_eq!(sentences(""), ("", ""));
+    }
+}

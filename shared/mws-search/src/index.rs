@@ -1,0 +1,200 @@
+//! The index in memory: words, where they stand, and what may stand for them.
+//!
+//! Invariant: every number that refers to a tool, a word or a range lies within its list; both ways
+//! to make an index (assembling, reading a snapshot) see to that. Deliberately absent: the tools'
+//! definitions; those stay in the catalog.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mws_catalog::{Backends, Catalog};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Document;
+use crate::codec::Writer;
+use crate::words;
+
+/// What the user adds to the index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Backend → words about it.
+    pub hints: BTreeMap<String, String>,
+    /// Word → words that mean the same.
+    pub synonyms: BTreeMap<String, Vec<String>>,
+}
+
+impl Options {
+    /// Changes whenever the options do.
+    pub fn hash(&self) -> u64 {
+        let mut writer = Writer::default();
+        writer.count(self.hints.len());
+        for (backend, hint) in &self.hints {
+            writer.text(backend);
+            writer.text(hint);
+        }
+        for (word, others) in &self.synonyms {
+            writer.text(word);
+            writer.list(others, |w, other| w.text(other));
+        }
+        xxh3_64(&writer.0)
+    }
+}
+
+/// A searchable catalog.
+#[derive(Debug, Default)]
+pub struct Index {
+    pub(crate) catalog_hash: u64,
+    pub(crate) options_hash: u64,
+    pub(crate) tools: Vec<Entry>,
+    pub(crate) backends: Vec<Backend>,
+    /// Sorted by text.
+    pub(crate) words: Vec<IndexWord>,
+    pub(crate) postings: Vec<Posting>,
+    pub(crate) variants: Vec<Variant>,
+    /// Words as tools spell them, sorted, with their stem's place in `words`.
+    pub(crate) surfaces: Vec<Surface>,
+    /// Short forms of phrases that the catalog uses: words of the phrase, as places in `words`.
+    pub(crate) phrases: BTreeMap<String, Vec<u32>>,
+    pub(crate) lookup: Lookup,
+}
+
+/// What can be worked out again from the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Lookup {
+    pub(crate) words: HashMap<String, u32>,
+    /// First stem of a backend's name → backends.
+    pub(crate) backends: HashMap<String, Vec<u32>>,
+    /// Folded name, or name without backend → tools.
+    pub(crate) names: HashMap<String, Vec<u32>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Where the tool's own part of the name begins, in bytes.
+    pub(crate) part: u32,
+    /// How many words that part has.
+    pub(crate) words: u32,
+    pub(crate) backend: Option<u32>,
+    pub(crate) verbs: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) name: String,
+    pub(crate) tools: Vec<u32>,
+    /// Stems of the name, without words like `mcp` and `server`.
+    pub(crate) core: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct IndexWord {
+    pub(crate) text: String,
+    /// How much the word tells; 0 when no tool has it.
+    pub(crate) idf: f32,
+    pub(crate) postings: (u32, u32),
+    pub(crate) variants: (u32, u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Posting {
+    pub(crate) tool: u32,
+    /// The word's weight in that tool, saturated and normalised for length.
+    pub(crate) impact: f32,
+    /// Place in the tool's name, from 1; 0 when it is not there.
+    pub(crate) place: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Variant {
+    pub(crate) word: u32,
+    pub(crate) weight: f32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Surface {
+    pub(crate) text: String,
+    pub(crate) word: u32,
+}
+
+impl Index {
+    /// Analyses and indexes a whole catalog.
+    pub fn build(catalog: &Catalog, options: &Options) -> Self {
+        let backends = Backends::of(catalog);
+        let documents: Vec<Document> =
+            catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect();
+        Self::assemble(&documents, catalog.hash(), options)
+    }
+
+    /// Which catalog this is the index of.
+    pub fn catalog_hash(&self) -> u64 {
+        self.catalog_hash
+    }
+
+    /// With which options it was made.
+    pub fn options_hash(&self) -> u64 {
+        self.options_hash
+    }
+
+    /// How many tools it holds.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The name of a tool, by its place in the catalog.
+    pub fn name(&self, tool: u32) -> Option<&str> {
+        self.tools.get(tool as usize).map(|entry| entry.name.as_str())
+    }
+
+    pub(crate) fn word(&self, text: &str) -> Option<&IndexWord> {
+        self.word_at(*self.lookup.words.get(text)?)
+    }
+
+    pub(crate) fn word_at(&self, word: u32) -> Option<&IndexWord> {
+        self.words.get(word as usize)
+    }
+
+    pub(crate) fn postings(&self, word: &IndexWord) -> &[Posting] {
+        slice(&self.postings, word.postings)
+    }
+
+    pub(crate) fn variants(&self, word: &IndexWord) -> &[Variant] {
+        slice(&self.variants, word.variants)
+    }
+
+    pub(crate) fn surface(&self, text: &str) -> Option<u32> {
+        let place = self.surfaces.binary_search_by(|s| s.text.as_str().cmp(text)).ok()?;
+        self.surfaces.get(place).map(|surface| surface.word)
+    }
+
+    /// Fills what is worked out from the rest.
+    pub(crate) fn with_lookup(mut self) -> Self {
+        let mut lookup = Lookup::default();
+        for (place, word) in (0..).zip(&self.words) {
+            lookup.words.insert(word.text.clone(), place);
+        }
+        for (place, backend) in (0..).zip(&self.backends) {
+            if let Some(first) = backend.core.first() {
+                lookup.backends.entry(first.clone()).or_default().push(place);
+            }
+        }
+        for (place, tool) in (0..).zip(&self.tools) {
+            let mut names = vec![words::fold(&tool.name)];
+            names.push(words::fold(tool.name.get(tool.part as usize..).unwrap_or_default()));
+            names.dedup();
+            for name in names {
+                lookup.names.entry(name).or_default().push(place);
+            }
+        }
+        self.lookup = lookup;
+        self
+    }
+}
+
+fn slice<T>(items: &[T], (start, end): (u32, u32)) -> &[T] {
+    items.get(start as usize..end as usize).unwrap_or_default()
+}

@@ -1,0 +1,55 @@
+//! Classes of verbs: what a tool does to things.
+//!
+//! Invariant: a class is one bit. Deliberately absent: finer meaning; near-twins such as `get_issue`
+//! and `delete_issue` are what this tells apart.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+const CLASSES: [&str; 10] = [
+    " get read fetch retrieve show view display open describe load see check tell inspect ",
+    " list ls enumerate browse show all ",
+    " search find lookup query locate discover filter look ",
+    " create add new make insert generate write register compose draft build ",
+    " update edit modify change set rename patch replace adjust write ",
+    " delete remove clear drop erase purge destroy uninstall unlink clean rm discard ",
+    " send post publish submit reply forward share email message ",
+    " run execute start launch trigger invoke call perform ",
+    " stop cancel kill abort terminate pause end close disable ",
+    " convert transform translate export encode decode format ",
+];
+
+/// The class of tools that destroy.
+pub(crate) const DELETE: u16 = 1 << 5;
+
+/// The classes of one word, in lower case.
+pub(crate) fn of_word(word: &str) -> u16 {
+    static WORDS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
+        let mut words: HashMap<&str, u16> = HashMap::new();
+        for (bit, class) in CLASSES.iter().enumerate() {
+            for word in class.split_whitespace() {
+                *words.entry(word).or_default() |= 1 << bit;
+            }
+        }
+        words
+    });
+    WORDS.get(word).copied().unwrap_or(0)
+}
+
+/// The classes of the first verb in a name.
+pub(crate) fn of_name(words: &[String]) -> u16 {
+    words.iter().map(|word| of_word(word)).find(|&classes| classes != 0).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_verb_counts() {
+        let words = ["issue", "remove", "list"].map(str::to_owned);
+        assert_eq!(of_name(&words), DELETE);
+        assert_eq!(of_word("show"), 0b11);
+        assert_eq!(of_word("issue"), 0);
+    }
+}

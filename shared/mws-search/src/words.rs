@@ -1,0 +1,222 @@
+//! Text to words: folding, splitting, stemming, stop words.
+//!
+//! Invariant: tools and queries pass through the same functions, so equal text gives equal words.
+//! Deliberately absent: language detection. Scripts without spaces become pairs of characters.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use rust_stemmers::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+/// Longer runs are hashes and encoded data, not words.
+const LONGEST: usize = 40;
+
+/// Words that say nothing about which tool is meant.
+const STOP: &str = " a about all also am an and any are as at be been being but by can could do does \
+    doing don each else for from had has have having he her here hey hi him his how i if in into is it \
+    its just kindly let ll like ll may me mcp might must my need needed needs of off ok on onto or our \
+    out over own per please re shall she should so some such than thank thanks that the their them then \
+    there these they this those through to tool tools too up upon us using ve via want wanted wants was \
+    way we were what whatever when where whether which while who whom whose why will with within would \
+    you your ";
+
+/// Whether a lower-case word carries no meaning of its own in a query.
+pub(crate) fn is_stop(word: &str) -> bool {
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+    WORDS.contains(word)
+}
+
+/// Lower case, without accents and compatibility forms.
+pub(crate) fn fold(text: &str) -> String {
+    normal(text).to_lowercase()
+}
+
+fn normal(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_owned();
+    }
+    text.nfkd().filter(|&c| !is_combining_mark(c)).nfc().collect()
+}
+
+/// A word of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Lower case, folded.
+    pub(crate) text: String,
+    /// Whether this is a whole that was also split into its parts (`GitHub`).
+    pub(crate) whole: bool,
+}
+
+/// Splits at everything that is neither letter nor digit and at changes of case.
+///
+/// With `wholes`, a word that case splits is given whole as well, before its parts: prose writes
+/// `GitHub` where a query says `github`.
+pub(crate) fn split(text: &str, wholes: bool) -> Vec<Word> {
+    let chars: Vec<char> = normal(text).chars().collect();
+    let mut words = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        let class = Class::of(chars[at]);
+        let end = (at..chars.len()).find(|&i| !class.runs_on(chars[i])).unwrap_or(chars.len());
+        match class {
+            Class::Other => {}
+            Class::Dense => pairs(&chars[at..end], &mut words),
+            Class::Word => {
+                cased(&chars[at..end], wholes, &mut words);
+                at = after_apostrophe(&chars, end);
+                continue;
+            }
+        }
+        at = end;
+    }
+    words
+}
+
+/// The words of a text that are no wholes: what a name is made of.
+pub(crate) fn plain(text: &str) -> Vec<String> {
+    split(text, false).into_iter().map(|word| word.text).collect()
+}
+
+/// The stem under which a word is indexed.
+pub(crate) fn stem(word: &str) -> String {
+    let alphabetic = word.bytes().all(|b| b.is_ascii_lowercase());
+    if word.len() < 4 || !alphabetic {
+        return word.to_owned();
+    }
+    Stemmer::create(Algorithm::English).stem(word).into_owned()
+}
+
+/// The letters of a word like `python3` or `base64`.
+pub(crate) fn letters(word: &str) -> Option<&str> {
+    let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    (letters.len() < word.len() && letters.len() > 2).then_some(letters)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Word,
+    /// A script written without spaces.
+    Dense,
+}
+
+impl Class {
+    fn of(c: char) -> Self {
+        let dense = matches!(c as u32,
+            0xE00..=0xEFF | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x9FFF | 0xAC00..=0xD7AF
+            | 0xF900..=0xFAFF | 0x20000..=0x3FFFF);
+        match (dense, c.is_alphanumeric()) {
+            (true, _) => Self::Dense,
+            (false, true) => Self::Word,
+            (false, false) => Self::Other,
+        }
+    }
+
+    fn runs_on(self, c: char) -> bool {
+        Self::of(c) == self
+    }
+}
+
+fn push(words: &mut Vec<Word>, chars: &[char], whole: bool) {
+    if !chars.is_empty() && chars.len() <= LONGEST {
+        let text: String = chars.iter().flat_map(|c| c.to_lowercase()).collect();
+        words.push(Word { text, whole });
+    }
+}
+
+fn pairs(chars: &[char], words: &mut Vec<Word>) {
+    if let [_] = chars {
+        push(words, chars, false);
+    }
+    for pair in chars.windows(2) {
+        push(words, pair, false);
+    }
+}
+
+fn cased(chars: &[char], wholes: bool, words: &mut Vec<Word>) {
+    let cuts: Vec<usize> = (1..chars.len()).filter(|&i| is_cut(chars, i)).collect();
+    if wholes && !cuts.is_empty() {
+        push(words, chars, true);
+    }
+    let mut start = 0;
+    for cut in cuts.into_iter().chain([chars.len()]) {
+        push(words, &chars[start..cut], false);
+        start = cut;
+    }
+}
+
+/// Whether a new word begins at `i`: `getItem`, `HTTPServer`, `S3Bucket`; not in `URLs`.
+fn is_cut(chars: &[char], i: usize) -> bool {
+    let (before, here) = (chars[i - 1], chars[i]);
+    if !here.is_uppercase() {
+        return false;
+    }
+    let next_lower = chars.get(i + 1).is_some_and(|c| c.is_lowercase());
+    if before.is_uppercase() || before.is_numeric() {
+        let plural =
+            chars.get(i + 1) == Some(&'s') && chars.get(i + 2).is_none_or(|c| !c.is_lowercase());
+        return next_lower && !plural;
+    }
+    true
+}
+
+/// Skips the rest of `user's` and `don't`.
+fn after_apostrophe(chars: &[char], end: usize) -> usize {
+    if !matches!(chars.get(end), Some('\'' | '’')) {
+        return end;
+    }
+    let tail = (end + 1..chars.len()).take_while(|&i| chars[i].is_alphabetic()).count();
+    if tail > 0 && tail <= 2 { end + 1 + tail } else { end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_split_at_marks_and_case() {
+        for (name, words) in [
+            ("mail_list-labels.v2/x", "mail list labels v2 x"),
+            ("getHTTPServerURLs", "get http server urls"),
+            ("S3BucketList", "s3 bucket list"),
+            ("npmVersions", "npm versions"),
+            ("Create3DModel", "create3d model"),
+            ("Café_ÜBER ﬁle", "cafe uber file"),
+            ("user's don't o'clock", "user don o clock"),
+            ("查询火车票", "查询 询火 火车 车票"),
+            ("票 get天气x", "票 get 天气 x"),
+        ] {
+            assert_eq!(plain(name).join(" "), words);
+        }
+    }
+
+    #[test]
+    fn prose_keeps_wholes() {
+        let words: Vec<_> =
+            split("On GitHub", true).into_iter().map(|w| (w.text, w.whole)).collect();
+        let want = [("on", false), ("github", true), ("git", false), ("hub", false)];
+        assert_eq!(words, want.map(|(text, whole)| (text.to_owned(), whole)));
+    }
+
+    #[test]
+    fn stems_join_forms() {
+        assert_eq!(stem("committing"), stem("commits"));
+        assert_eq!(
+            (stem("pdf"), stem("base64"), stem("naïve")),
+            ("pdf".into(), "base64".into(), "naïve".into())
+        );
+        assert_eq!(
+            (letters("python3"), letters("s3"), letters("git")),
+            (Some("python"), None, None)
+        );
+    }
+
+    #[test]
+    fn stop_words_are_whole_words() {
+        assert!(
+            is_stop("please") && !is_stop("plea") && !is_stop("tool tools") && !is_stop("list")
+        );
+    }
+}
