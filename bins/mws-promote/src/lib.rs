@@ -1,1 +1,121 @@
-//! Folds the event log into working-set.json.
+//! Folds the event log into `working-set.json`.
+//!
+//! Reads the log or operands, the catalog, and the front matter of `pinFiles`. Writes
+//! `working-set.json` and, only when that changed, one `working_set_published` event.
+//! Invariant: what is decided is a function of that input and `--as-of`; the clock gives only the
+//! default of `--as-of` and the time of the event.
+//! Deliberately absent: the rules themselves, which are pure and live in `mws-policy`.
+
+mod cli;
+mod front_matter;
+mod output;
+mod pin_files;
+mod publish;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use mws_catalog::Catalog;
+use mws_cli::{Exit, Failure, Source, read_input};
+use mws_config::Places;
+use mws_event::{Event, Timestamp};
+use mws_policy::{Merged, WorkingSet, check_thresholds, decide, merge};
+use mws_state::{Damage, ReadError, StateDir, read_file};
+
+pub use cli::Cli;
+use output::Outcome;
+
+const CATALOG_MAX: u64 = 256 * 1024 * 1024;
+
+/// Decides and, unless told otherwise, publishes.
+///
+/// # Errors
+/// Exit 2 for flags or input that cannot be used, exit 1 when there is no event or the result
+/// cannot be written.
+pub fn run(cli: &Cli) -> Result<Exit, Failure> {
+    let (config, state) = cli.common.load()?;
+    let thresholds = cli.thresholds(&config.promote);
+    check_thresholds(&thresholds)
+        .map_err(|e| Failure::usage(e).hint("a tool must be kept at least as long as it counts"))?;
+    let as_of = cli.as_of()?;
+    cli.check_output()?;
+    let lock = if cli.publishes() { Some(publish::lock(&state)?) } else { None };
+    let events = events(cli, &state)?;
+    let catalog = catalog(cli.catalog.as_deref(), &state)?;
+    let pins = pin_files::pins(&config, &Places::from_env());
+    let merged = merge(&events, as_of, config.session_gap_minutes);
+    say_ignored(&merged, as_of);
+    let names: Option<BTreeSet<&str>> =
+        catalog.as_ref().map(|c| c.tools().iter().map(|t| t.name()).collect());
+    let decisions = decide(&merged.calls, &pins, names.as_ref(), &thresholds, as_of);
+    let set = WorkingSet::new(&decisions, &thresholds, merged.through);
+    let exit = output::write(cli, &state, &Outcome { decisions, set, thresholds, as_of });
+    drop(lock);
+    exit
+}
+
+fn events(cli: &Cli, state: &StateDir) -> Result<Vec<Event>, Failure> {
+    let (events, damage) = read_input(&Source::from_operands(&cli.files), state)?;
+    let Damage { bad_lines, newer, unreadable } = damage;
+    if bad_lines + newer + unreadable > 0 {
+        tracing::warn!(
+            "Skipped {bad_lines} damaged lines, {newer} lines of a later version and \
+             {unreadable} unreadable files."
+        );
+    }
+    if events.is_empty() {
+        let place = match cli.files.is_empty() {
+            true => format!("the log in {}", state.events_dir().display()),
+            false => "the input".to_owned(),
+        };
+        return Err(Failure::failed(format!("nothing to decide: no event in {place}"))
+            .hint("make calls through mws-proxy, or read transcripts with mws-ingest, first"));
+    }
+    Ok(events)
+}
+
+/// The catalog named by the flag, else the last one the proxy saw, if there is one.
+fn catalog(flag: Option<&Path>, state: &StateDir) -> Result<Option<Catalog>, Failure> {
+    let path = flag.map_or_else(|| state.catalog(), Path::to_owned);
+    let read = match flag {
+        // A file that somebody names may be a link.
+        Some(_) => path.canonicalize().map_err(ReadError::from),
+        None => Ok(path.clone()),
+    };
+    let parsed = match read.and_then(|real| read_file(&real, CATALOG_MAX)) {
+        Ok((bytes, _)) => Catalog::parse(&bytes).map_err(|e| e.to_string()),
+        Err(e) => Err(e.to_string()),
+    };
+    match parsed {
+        Ok((catalog, rejected)) => {
+            if let Some(first) = rejected.first() {
+                let (n, path, index) = (rejected.len(), path.display(), first.index);
+                tracing::warn!("{path}: {n} tools left out; number {index}: {}.", first.reason);
+            }
+            Ok(Some(catalog))
+        }
+        Err(e) if flag.is_some() => {
+            Err(Failure::usage(format!("cannot use the catalog {}: {e}", path.display())))
+        }
+        Err(e) => {
+            tracing::warn!(
+                "No catalog ({}: {e}); not checked whether the upstream still lists the tools.",
+                path.display()
+            );
+            Ok(None)
+        }
+    }
+}
+
+fn say_ignored(merged: &Merged<'_>, as_of: Timestamp) {
+    let Merged { late, future, .. } = merged;
+    if *late > 0 {
+        tracing::info!("Ignored {late} lines of calls at or after {as_of}.");
+    }
+    if *future > 0 {
+        tracing::warn!("Ignored {future} lines of calls more than 24 h after {as_of}.");
+    }
+}

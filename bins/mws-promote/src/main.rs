@@ -1,2 +1,7 @@
 //! Entry point of `mws-promote`; see the library.
-fn main() {}
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    mws_cli::main("mws-promote", mws_promote::run(&mws_promote::Cli::parse()))
+}

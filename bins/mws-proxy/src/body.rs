@@ -28,6 +28,36 @@ pub(crate) fn passed(body: Incoming) -> BoxBody {
     body.map_err(Into::into).boxed_unsync()
 }
 
+/// A body that keeps `guard` until its end.
+pub(crate) fn guarded<G: Send + Unpin + 'static>(inner: BoxBody, guard: G) -> BoxBody {
+    Guarded { inner, _guard: guard }.boxed_unsync()
+}
+
+struct Guarded<G> {
+    inner: BoxBody,
+    _guard: G,
+}
+
+impl<G: Unpin> Body for Guarded<G> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
 /// What an observer of a stream is told.
 pub(crate) enum Seen<'a> {
     Data(&'a Bytes),

@@ -79,6 +79,11 @@ impl<'a> Object<'a> {
         self.members.is_empty()
     }
 
+    /// The decoded keys and their values, in order.
+    pub(crate) fn into_members(self) -> impl Iterator<Item = (String, String)> {
+        self.members.into_iter().map(|m| (m.1.into_owned(), m.2.into_owned()))
+    }
+
     pub(crate) fn to_json(&self) -> String {
         let members: Vec<_> = self.members.iter().map(|m| format!("{}:{}", m.0, m.2)).collect();
         format!("{{{}}}", members.join(","))

@@ -1,1 +1,61 @@
-//! MCP proxy.
+//! `mws-proxy`: forwards MCP between clients and one upstream server, and records each call.
+//!
+//! Reads the configuration, `working-set.json`, the search snapshot and `catalog.json`; writes
+//! `catalog.json`, `upstream.json` and the event log.
+//! Invariant: bytes in the middle, types at the edges. What is only forwarded is never modelled, and
+//! a request is never put at risk to record it.
+//! Deliberately absent: deciding what is promoted, and everything else that another program does.
+
+mod batch;
+mod body;
+mod bridge;
+mod call;
+mod caller;
+mod catalog;
+mod check;
+mod cli;
+mod control;
+mod edit;
+mod fault;
+mod finder;
+mod forward;
+mod handshake;
+mod headers;
+mod http;
+mod listing;
+mod memory;
+mod meta;
+mod proxy;
+mod reply;
+mod rpc;
+mod serve;
+mod sessions;
+mod setup;
+mod sse;
+mod streams;
+mod upstream;
+mod working_set;
+
+pub use cli::Cli;
+
+use mws_cli::{Exit, Failure};
+
+/// Runs the proxy until it is told to stop, or the check.
+///
+/// # Errors
+/// A configuration that cannot be used (exit 2), a port in use or a failed check (exit 1).
+pub fn run(cli: Cli) -> Result<Exit, Failure> {
+    let (config, state) = setup::configure(&cli)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::failed(format!("cannot start the runtime: {e}")))?;
+    let ended = if cli.check {
+        runtime.block_on(check::check(&config, &state))
+    } else {
+        runtime.block_on(setup::serve(&config, &state))
+    };
+    // A publish under way ends; nothing else may hold the program up.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    ended
+}

@@ -1,2 +1,7 @@
 //! Entry point of `mws-report`; see the library.
-fn main() {}
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    mws_cli::main("mws-report", mws_report::run(&mws_report::Cli::parse()))
+}

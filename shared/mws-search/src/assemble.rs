@@ -87,7 +87,7 @@ impl Index {
     }
 
     fn add_surfaces(&mut self, documents: &[Document]) {
-        let mut surfaces: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut surfaces: HashMap<&str, u32> = HashMap::new();
         for document in documents {
             for (text, term) in &document.surfaces {
                 let stem = document.terms.get(*term as usize).map(|term| term.stem.as_str());
@@ -98,6 +98,7 @@ impl Index {
         }
         let surface = |(text, word): (&str, u32)| Surface { text: text.to_owned(), word };
         self.surfaces = surfaces.into_iter().map(surface).collect();
+        self.surfaces.sort_unstable_by(|a, b| a.text.cmp(&b.text));
     }
 
     fn add_phrases(&mut self, tables: &Tables) {
@@ -126,7 +127,7 @@ fn postings(documents: &[Document], options: &Options) -> BTreeMap<String, Vec<P
     let averages = averages(documents);
     let hints: BTreeMap<String, Vec<String>> =
         options.hints.iter().map(|(backend, hint)| (words::fold(backend), stems(hint))).collect();
-    let mut found: BTreeMap<String, Vec<Posting>> = BTreeMap::new();
+    let mut found: HashMap<String, Vec<Posting>> = HashMap::new();
     for (tool, document) in (0..).zip(documents) {
         let hint = document.backend.as_deref().and_then(|name| hints.get(&words::fold(name)));
         let hint = hint.map(Vec::as_slice).unwrap_or_default();
@@ -144,7 +145,7 @@ fn postings(documents: &[Document], options: &Options) -> BTreeMap<String, Vec<P
             }
         }
     }
-    found
+    found.into_iter().collect()
 }
 
 fn stems(text: &str) -> Vec<String> {

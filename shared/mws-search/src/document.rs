@@ -3,7 +3,7 @@
 //! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
 //! only those of changed tools made again. Deliberately absent: anything about other tools.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use mws_catalog::{Backends, Tool};
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,7 +14,7 @@ use crate::verbs;
 use crate::words::{self, Word};
 
 /// Raised whenever analysis changes, so that kept documents are made again.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// Characters of the description that are indexed, and of each parameter's description.
 const DESCRIPTION: usize = 600;
@@ -85,6 +85,11 @@ impl Document {
         let verbs = verbs::of_name(&words::plain(part));
         let part = u32::try_from(name.len() - part.len()).unwrap_or_default();
         builder.finish(name, part, backend, verbs)
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Under which key the document of a tool is kept: it changes with everything analysis reads.
@@ -161,9 +166,9 @@ impl Document {
 
 #[derive(Default)]
 struct Builder {
-    places: BTreeMap<String, u32>,
+    places: HashMap<String, u32>,
     terms: Vec<Term>,
-    surfaces: BTreeMap<String, u32>,
+    surfaces: HashMap<String, u32>,
     lengths: [u32; FIELDS],
 }
 
@@ -210,6 +215,8 @@ impl Builder {
     }
 
     fn finish(self, name: &str, part: u32, backend: Option<&str>, verbs: u16) -> Document {
+        let mut surfaces: Vec<(String, u32)> = self.surfaces.into_iter().collect();
+        surfaces.sort_unstable();
         Document {
             name: name.to_owned(),
             part,
@@ -217,7 +224,7 @@ impl Builder {
             terms: self.terms,
             lengths: self.lengths,
             verbs,
-            surfaces: self.surfaces.into_iter().collect(),
+            surfaces,
         }
     }
 }

@@ -14,6 +14,9 @@ const SYNONYM_IDF: f32 = 1.15;
 /// How much a word tells that nothing in the catalog can stand for.
 const UNKNOWN_IDF: f32 = 3.0;
 
+/// More words than this behind a backend's name make a sentence that happens to begin with it.
+const FEW: usize = 3;
+
 /// A query, ready to be ranked.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
@@ -22,6 +25,8 @@ pub(crate) struct Query {
     pub(crate) verbs: u16,
     /// Backends that the query names.
     pub(crate) backends: Vec<u32>,
+    /// Whether it is of the form `backend words`: a backend first, then few words.
+    pub(crate) only_backends: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +69,8 @@ impl Index {
                 }
             }
         }
+        let others = query.words.iter().filter(|word| !word.names_backend).count();
+        query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
     }
 

@@ -44,8 +44,8 @@ impl Index {
         if let Some(tools) = self.whole_backend(query) {
             return found(Kind::Backend, tools);
         }
-        let scores = self.score(&self.expand(query));
-        let tools = scores.tools.into_iter().take(limit).map(|(tool, _)| tool).collect();
+        let scores = self.score(&self.expand(query), limit);
+        let tools = scores.tools.into_iter().map(|(tool, _)| tool).collect();
         Found { kind: Kind::Ranked, tools, weak: scores.weak }
     }
 

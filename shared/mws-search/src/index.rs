@@ -9,32 +9,32 @@ use std::collections::{BTreeMap, HashMap};
 use mws_catalog::{Backends, Catalog};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Document;
 use crate::codec::Writer;
-use crate::words;
+use crate::document::{self, Document};
+use crate::{spelling, tables, words};
 
 /// What the user adds to the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Backend → words about it.
     pub hints: BTreeMap<String, String>,
-    /// Word → words that mean the same.
-    pub synonyms: BTreeMap<String, Vec<String>>,
+    /// More synonyms, in the form of the built-in table: words that mean the same on one line, `=`
+    /// before forms of one word, `>` behind a word that may mean the others.
+    pub synonyms: String,
 }
 
 impl Options {
-    /// Changes whenever the options do.
+    /// Changes whenever the options do, or the built-in tables or the analysis.
     pub fn hash(&self) -> u64 {
         let mut writer = Writer::default();
+        writer.u64(tables::hash());
+        writer.u32(document::VERSION);
         writer.count(self.hints.len());
         for (backend, hint) in &self.hints {
             writer.text(backend);
             writer.text(hint);
         }
-        for (word, others) in &self.synonyms {
-            writer.text(word);
-            writer.list(others, |w, other| w.text(other));
-        }
+        writer.text(&self.synonyms);
         xxh3_64(&writer.0)
     }
 }
@@ -65,6 +65,8 @@ pub(crate) struct Lookup {
     pub(crate) backends: HashMap<String, Vec<u32>>,
     /// Folded name, or name without backend → tools.
     pub(crate) names: HashMap<String, Vec<u32>>,
+    /// The letters of each surface.
+    pub(crate) masks: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -190,6 +192,7 @@ impl Index {
                 lookup.names.entry(name).or_default().push(place);
             }
         }
+        lookup.masks = self.surfaces.iter().map(|surface| spelling::mask(&surface.text)).collect();
         self.lookup = lookup;
         self
     }

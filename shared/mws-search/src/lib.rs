@@ -21,7 +21,7 @@ mod tables;
 mod verbs;
 mod words;
 
-pub use current::Current;
+pub use current::{Current, SNAPSHOT_MAX, load};
 pub use document::Document;
 pub use find::{Found, Kind};
 pub use index::{Index, Options};

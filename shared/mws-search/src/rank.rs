@@ -59,44 +59,48 @@ pub(crate) struct Scores {
 }
 
 impl Index {
-    /// All tools that match, best first.
-    pub(crate) fn score(&self, query: &Query) -> Scores {
+    /// The best tools, at most `limit`.
+    pub(crate) fn score(&self, query: &Query, limit: usize) -> Scores {
         let mut hits = vec![Hit::default(); self.tools.len()];
         let mut touched = Vec::new();
         for (number, word) in (1..).zip(&query.words) {
             self.collect(number, word, &mut hits, &mut touched);
         }
-        touched.sort_unstable();
-        touched.dedup();
-        let inside = self.inside(query, &touched, &hits);
+        let inside = self.inside(query, &hits);
         let total: f32 = query.words.iter().map(|word| word.idf).sum();
-        let mut tools: Vec<(u32, f32)> = Vec::with_capacity(touched.len());
+        let mut tools: Vec<(u32, f32)> = Vec::with_capacity(hits.len());
         let mut top = 0.0_f32;
-        for &tool in &touched {
-            let Some(hit) = hits.get(tool as usize) else { continue };
+        for (tool, hit) in (0..).zip(&hits).filter(|(_, hit)| hit.word > 0) {
             let score = self.total(query, tool, hit, total);
             top = top.max(score);
-            let named = inside.as_ref().is_some_and(|inside| inside.contains(&tool));
+            let named = inside && self.is_inside(query, tool);
+            if inside && query.only_backends && !named {
+                continue;
+            }
             tools.push((tool, if named { score * IN_BACKEND } else { score }));
         }
-        tools.sort_by(|a, b| {
-            let length = |tool: u32| self.name(tool).map_or(0, str::len);
-            b.1.total_cmp(&a.1).then(length(a.0).cmp(&length(b.0))).then(a.0.cmp(&b.0))
-        });
+        let length = |tool: u32| self.name(tool).map_or(0, str::len);
+        let order = |a: &(u32, f32), b: &(u32, f32)| {
+            b.1.total_cmp(&a.1).then_with(|| length(a.0).cmp(&length(b.0))).then(a.0.cmp(&b.0))
+        };
+        if limit < tools.len() {
+            tools.select_nth_unstable_by(limit, order);
+            tools.truncate(limit);
+        }
+        tools.sort_unstable_by(order);
         Scores { tools, weak: top < WEAK }
     }
 
     /// Adds one query word to the tools that have a variant of it.
     fn collect(&self, number: u32, word: &QueryWord, hits: &mut [Hit], touched: &mut Vec<u32>) {
-        let first = touched.len();
+        touched.clear();
         for variant in &word.variants {
             let Some(found) = self.word_at(variant.word) else { continue };
             for posting in self.postings(found) {
                 let Some(hit) = hits.get_mut(posting.tool as usize) else { continue };
                 if hit.word != number {
                     touched.push(posting.tool);
-                    *hit =
-                        Hit { word: number, best: 0.0, near: 0.0, in_name: 0.0, place: 0, ..*hit };
+                    (hit.word, hit.best, hit.near, hit.in_name) = (number, 0.0, 0.0, 0.0);
                 }
                 hit.best = hit.best.max(variant.worth * posting.impact);
                 hit.near = hit.near.max(variant.weight);
@@ -105,27 +109,30 @@ impl Index {
                 }
             }
         }
-        for &tool in touched.get(first..).unwrap_or_default() {
+        for &tool in touched.iter() {
             if let Some(hit) = hits.get_mut(tool as usize) {
                 hit.settle(word.idf);
             }
         }
     }
 
-    /// The tools of the backends that the query names, if the rest of the query finds any there.
-    fn inside(&self, query: &Query, touched: &[u32], hits: &[Hit]) -> Option<Vec<u32>> {
-        let rest: f32 = query.words.iter().filter(|w| !w.names_backend).map(|w| w.idf).sum();
-        if query.backends.is_empty() || rest == 0.0 {
-            return None;
-        }
-        let named: f32 = query.words.iter().filter(|w| w.names_backend).map(|w| w.idf).sum();
-        let inside = touched.iter().copied().filter(|&tool| {
-            let backend = self.tools.get(tool as usize).and_then(|entry| entry.backend);
-            backend.is_some_and(|backend| query.backends.contains(&backend))
-        });
-        let inside: Vec<u32> = inside.collect();
-        let more = |&tool: &u32| hits.get(tool as usize).is_some_and(|hit| hit.covered > named);
-        inside.iter().any(more).then_some(inside)
+    /// Whether the query names backends and the rest of it finds something in them.
+    fn inside(&self, query: &Query, hits: &[Hit]) -> bool {
+        let sum = |of_backend: bool| -> f32 {
+            query.words.iter().filter(|w| w.names_backend == of_backend).map(|w| w.idf).sum()
+        };
+        let (named, rest) = (sum(true), sum(false));
+        let mut tools = query.backends.iter().filter_map(|&at| self.backends.get(at as usize));
+        rest > 0.0
+            && tools.any(|backend| {
+                let more = |&tool: &u32| hits.get(tool as usize).is_some_and(|h| h.covered > named);
+                backend.tools.iter().any(more)
+            })
+    }
+
+    fn is_inside(&self, query: &Query, tool: u32) -> bool {
+        let backend = self.tools.get(tool as usize).and_then(|entry| entry.backend);
+        backend.is_some_and(|backend| query.backends.contains(&backend))
     }
 
     fn total(&self, query: &Query, tool: u32, hit: &Hit, total: f32) -> f32 {

@@ -67,7 +67,7 @@ pub fn search(
 /// lowest tools.
 fn ranked(found: &Found, tools: &[&Tool]) -> Reply {
     for trim in TRIMS {
-        let entries = entries(tools, trim, &vec![true; SCHEMAS]);
+        let entries = entries(tools, trim, &[true; SCHEMAS]);
         let reply = finish(found, tools, entries, tools.len());
         if reply.text.len() <= BUDGET {
             return reply;
@@ -201,3 +201,7 @@ fn overview_of(groups: &[(&str, Vec<String>)], names: usize, shown: usize) -> Re
     let text = format!("{{\"kind\":\"overview\",\"backends\":[{list}],\"results\":[]{tail}}}");
     Reply { kind: Kind::Overview, weak: false, results: Vec::new(), more, text }
 }
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+mod tests;

@@ -34,10 +34,9 @@ fn kind(schema: &str, depth: usize) -> String {
     if depth > 3 {
         return "any".to_owned();
     }
-    if let Some(values) = json::get(&members, "enum").and_then(json::elements) {
-        if values.len() <= 6 && values.iter().all(|value| value.len() <= 24) {
-            return values.join("|");
-        }
+    let short = |values: &Vec<&str>| values.len() <= 6 && values.iter().all(|v| v.len() <= 24);
+    if let Some(values) = json::get(&members, "enum").and_then(json::elements).filter(short) {
+        return values.join("|");
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(branches) = json::get(&members, key).and_then(json::elements) {

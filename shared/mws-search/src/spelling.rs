@@ -45,9 +45,9 @@ impl Index {
         let most = if letters.len() > 5 { 2 } else { 1 };
         let mask = mask(word);
         let mut found: Vec<(f32, u32)> = Vec::new();
-        for Surface { text, word } in &self.surfaces {
+        for (Surface { text, word }, other) in self.surfaces.iter().zip(&self.lookup.masks) {
             let near = text.len() + most >= letters.len() && text.len() <= letters.len() + most;
-            if !near || (mask ^ self::mask(text)).count_ones() as usize > 2 * most {
+            if !near || (mask ^ other).count_ones() as usize > 2 * most {
                 continue;
             }
             let other: Vec<char> = text.chars().collect();
@@ -69,7 +69,7 @@ fn similarity(word: &[char], other: &[char], slips: usize) -> f32 {
 }
 
 /// Which letters a word has: a slip changes at most two of them.
-fn mask(word: &str) -> u32 {
+pub(crate) fn mask(word: &str) -> u32 {
     word.bytes().fold(0, |mask, byte| mask | 1 << (byte & 31))
 }
 

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::words;
 
 /// How much a variant counts against the word itself.
@@ -24,9 +26,9 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// The built-in tables and the user's synonyms.
-    pub(crate) fn new(user: &BTreeMap<String, Vec<String>>) -> Self {
+    pub(crate) fn new(user: &str) -> Self {
         let mut tables = Self::default();
-        for line in lines(SYNONYMS) {
+        for line in lines(SYNONYMS).chain(lines(user)) {
             if let Some(line) = line.strip_prefix('=') {
                 tables.group(&keys(line), FORM);
             } else if let Some((word, others)) = line.split_once('>') {
@@ -37,11 +39,6 @@ impl Tables {
         }
         for line in lines(ABBREVIATIONS) {
             tables.abbreviation(&keys(line));
-        }
-        for (word, others) in user {
-            let mut group = keys(&word.replace(' ', "_"));
-            group.extend(others.iter().flat_map(|other| keys(&other.replace(' ', "_"))));
-            tables.group(&group, FORM);
         }
         tables
     }
@@ -82,6 +79,11 @@ impl Tables {
     }
 }
 
+/// Changes whenever a built-in table does.
+pub(crate) fn hash() -> u64 {
+    xxh3_64(SYNONYMS.as_bytes()) ^ xxh3_64(ABBREVIATIONS.as_bytes())
+}
+
 fn lines(table: &str) -> impl Iterator<Item = &str> {
     table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn links_go_both_ways_or_one() {
-        let tables = Tables::new(&BTreeMap::new());
+        let tables = Tables::new("");
         let weight =
             |from: &str, to: &str| tables.variants.get(from).and_then(|v| v.get(to)).copied();
         assert_eq!(weight("delet", "remov"), Some(SYNONYM));
@@ -112,9 +114,8 @@ mod tests {
 
     #[test]
     fn the_user_adds_words() {
-        let user = BTreeMap::from([("Zettel".to_owned(), vec!["notes".to_owned()])]);
-        let tables = Tables::new(&user);
-        assert_eq!(tables.variants["zettel"]["note"], FORM);
+        let tables = Tables::new("# mine\nZettel notes\n=\n> \nx\n");
+        assert_eq!(tables.variants["zettel"]["note"], SYNONYM);
     }
 
     #[test]

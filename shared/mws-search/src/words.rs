@@ -3,6 +3,7 @@
 //! Invariant: tools and queries pass through the same functions, so equal text gives equal words.
 //! Deliberately absent: language detection. Scripts without spaces become pairs of characters.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -33,11 +34,11 @@ pub(crate) fn fold(text: &str) -> String {
     normal(text).to_lowercase()
 }
 
-fn normal(text: &str) -> String {
+fn normal(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
-    text.nfkd().filter(|&c| !is_combining_mark(c)).nfc().collect()
+    Cow::Owned(text.nfkd().filter(|&c| !is_combining_mark(c)).nfc().collect())
 }
 
 /// A word of a text.
@@ -104,6 +105,9 @@ enum Class {
 
 impl Class {
     fn of(c: char) -> Self {
+        if c.is_ascii() {
+            return if c.is_ascii_alphanumeric() { Self::Word } else { Self::Other };
+        }
         let dense = matches!(c as u32,
             0xE00..=0xEFF | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x9FFF | 0xAC00..=0xD7AF
             | 0xF900..=0xFAFF | 0x20000..=0x3FFFF);
@@ -121,7 +125,13 @@ impl Class {
 
 fn push(words: &mut Vec<Word>, chars: &[char], whole: bool) {
     if !chars.is_empty() && chars.len() <= LONGEST {
-        let text: String = chars.iter().flat_map(|c| c.to_lowercase()).collect();
+        let mut text = String::with_capacity(chars.len());
+        for c in chars {
+            match c.is_ascii() {
+                true => text.push(c.to_ascii_lowercase()),
+                false => text.extend(c.to_lowercase()),
+            }
+        }
         words.push(Word { text, whole });
     }
 }

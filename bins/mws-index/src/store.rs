@@ -1,0 +1,180 @@
+//! Analysed tools, kept between runs in a sled database.
+//!
+//! Invariant: the store is a memory, never a source. Whatever it fails at, every tool is analysed
+//! and the run goes on. Deliberately absent: the snapshot; readers never open the database, which
+//! admits one process only.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use mws_catalog::{Backends, Catalog};
+use mws_search::Document;
+
+const CACHE: u64 = 16 << 20;
+
+/// The documents of a catalog, and how they came about.
+#[derive(Debug, Default)]
+pub(crate) struct Analysed {
+    pub(crate) documents: Vec<Document>,
+    /// Names that the last run did not have, that differ from it, and that are gone.
+    pub(crate) added: usize,
+    pub(crate) changed: usize,
+    pub(crate) removed: usize,
+    /// Documents that were made in this run.
+    pub(crate) made: usize,
+}
+
+/// Analyses a catalog; only what changed since the last run when the store at `path` knows it.
+pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> Analysed {
+    let backends = Backends::of(catalog);
+    if full {
+        discard(path);
+    }
+    for _ in 0..2 {
+        match quietly(|| with_store(catalog, &backends, path)) {
+            Ok(analysed) => return analysed,
+            Err(reason) if reason.contains("WouldBlock") => {
+                tracing::warn!("the index store is in use; every tool is analysed anew.");
+                break;
+            }
+            Err(reason) => {
+                tracing::warn!("the index store is damaged and made again: {reason}.");
+                discard(path);
+            }
+        }
+    }
+    without_store(catalog, &backends)
+}
+
+/// Analyses every tool.
+pub(crate) fn without_store(catalog: &Catalog, backends: &Backends) -> Analysed {
+    let documents = catalog.tools().iter().map(|tool| Document::analyse(tool, backends));
+    let documents: Vec<Document> = documents.collect();
+    let made = documents.len();
+    Analysed { documents, added: made, made, ..Analysed::default() }
+}
+
+fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Result<Analysed> {
+    let config = sled::Config::new().path(path).mode(sled::Mode::LowSpace).cache_capacity(CACHE);
+    let store = config.open()?;
+    let (documents, names) = (store.open_tree("documents")?, store.open_tree("names")?);
+    let mut known: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    for pair in &names {
+        let (name, key) = pair?;
+        known.insert(name.to_vec(), key.to_vec());
+    }
+    let mut analysed = Analysed::default();
+    for tool in catalog.tools() {
+        let key = Document::key(tool, backends).to_be_bytes();
+        let kept = documents.get(key)?.and_then(|bytes| Document::from_bytes(&bytes));
+        let document = match kept.filter(|document| document.name() == tool.name()) {
+            Some(document) => document,
+            None => {
+                analysed.made += 1;
+                let document = Document::analyse(tool, backends);
+                documents.insert(key, document.to_bytes())?;
+                document
+            }
+        };
+        match known.remove(tool.name().as_bytes()) {
+            Some(before) if before == key => {}
+            Some(before) => {
+                analysed.changed += 1;
+                documents.remove(before)?;
+                names.insert(tool.name(), &key)?;
+            }
+            None => {
+                analysed.added += 1;
+                names.insert(tool.name(), &key)?;
+            }
+        }
+        analysed.documents.push(document);
+    }
+    for (name, key) in known {
+        analysed.removed += 1;
+        documents.remove(key)?;
+        names.remove(name)?;
+    }
+    store.flush()?;
+    Ok(analysed)
+}
+
+/// Runs what may panic on a damaged file without letting the panic be seen.
+fn quietly<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let done = catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    match done {
+        Ok(result) => result.map_err(|e| format!("{e} ({e:?})")),
+        Err(_) => Err("it cannot be read at all".to_owned()),
+    }
+}
+
+/// Moves the store out of the way, then deletes it: a half-deleted one is never opened.
+fn discard(path: &Path) {
+    let aside: PathBuf = path.with_extension("discarded");
+    for stale in [std::fs::remove_dir_all(&aside), std::fs::remove_file(&aside)] {
+        drop(stale);
+    }
+    if std::fs::rename(path, &aside).is_ok() {
+        for stale in [std::fs::remove_dir_all(&aside), std::fs::remove_file(&aside)] {
+            drop(stale);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(tools: &[(&str, &str)]) -> Catalog {
+        let tools: Vec<String> = tools
+            .iter()
+            .map(|(name, text)| format!("{{\"name\":{name:?},\"description\":{text:?}}}"))
+            .collect();
+        Catalog::parse(format!("{{\"tools\":[{}]}}", tools.join(",")).as_bytes()).unwrap().0
+    }
+
+    fn counts(analysed: &Analysed) -> [usize; 4] {
+        [analysed.made, analysed.added, analysed.changed, analysed.removed]
+    }
+
+    #[test]
+    fn only_changed_tools_are_analysed_again() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("sled");
+        let first = catalog(&[("a", "one"), ("b", "two"), ("c", "three")]);
+        assert_eq!(counts(&analyse(&first, &path, false)), [3, 3, 0, 0]);
+        assert_eq!(counts(&analyse(&first, &path, false)), [0, 0, 0, 0]);
+        let second = catalog(&[("d", "four"), ("a", "one"), ("b", "TWO and a half")]);
+        let analysed = analyse(&second, &path, false);
+        assert_eq!(counts(&analysed), [2, 1, 1, 1]);
+        assert_eq!(analysed.documents, without_store(&second, &Backends::of(&second)).documents);
+        assert_eq!(counts(&analyse(&second, &path, true)), [3, 3, 0, 0]);
+    }
+
+    #[test]
+    fn a_damaged_store_is_made_again() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("sled");
+        let tools = catalog(&[("a", "one"), ("b", "two")]);
+        analyse(&tools, &path, false);
+        for entry in std::fs::read_dir(&path).unwrap().flatten() {
+            if entry.path().is_file() {
+                let length = std::fs::metadata(entry.path()).unwrap().len();
+                let mut noise = Vec::new();
+                noise.resize(usize::try_from(length.min(4096)).unwrap(), 0x5a);
+                mws_state::publish(&entry.path(), &noise).unwrap();
+            }
+        }
+        assert_eq!(counts(&analyse(&tools, &path, false)), [2, 2, 0, 0]);
+        assert_eq!(counts(&analyse(&tools, &path, false)), [0, 0, 0, 0]);
+
+        std::fs::remove_dir_all(&path).unwrap();
+        mws_state::publish(&path, b"a file in the way").unwrap();
+        assert_eq!(analyse(&tools, &path, false).documents.len(), 2);
+        assert!(path.is_dir());
+    }
+}

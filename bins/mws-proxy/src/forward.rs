@@ -1,0 +1,324 @@
+//! The ways to the upstream: same era as it is, or over the bridge.
+//!
+//! Invariant: a request leaves here with an answer, an error that says why, or a stream.
+//! Deliberately absent: reading results, except for the outcome of a call.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method, StatusCode};
+use mws_catalog::json;
+use mws_event::Kind;
+
+use crate::body::{self, Observed, Rewritten, Seen};
+use crate::bridge;
+use crate::call::OpenCall;
+use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::control::NAME;
+use crate::edit::{Edits, quote};
+use crate::fault::{Fault, FaultKind};
+use crate::headers;
+use crate::proxy::{Proxy, accepted};
+use crate::reply::{self, Reply};
+use crate::rpc::{self, Era, META_CLIENT, Message};
+use crate::sse;
+use crate::upstream::{Http, Link, Stdio, read_whole};
+
+const BODY_MAX: usize = 64 * 1024 * 1024;
+
+/// A request on its way.
+pub(crate) struct Outgoing {
+    pub(crate) text: String,
+    pub(crate) id: String,
+    pub(crate) method: String,
+    /// The client's headers.
+    pub(crate) headers: HeaderMap,
+    pub(crate) caller: Caller,
+}
+
+impl Outgoing {
+    pub(crate) fn of(message: &Message<'_>, headers: HeaderMap, caller: Caller) -> Self {
+        Self {
+            text: message.text.to_owned(),
+            id: message.id.unwrap_or("null").to_owned(),
+            method: message.method.as_deref().unwrap_or_default().to_owned(),
+            headers,
+            caller,
+        }
+    }
+
+    /// The text with the client named as reached through this proxy.
+    pub(crate) fn named(&self) -> String {
+        if self.caller.era == Era::Session {
+            return self.text.clone();
+        }
+        let Ok(message) = Message::parse(self.text.as_bytes()) else { return self.text.clone() };
+        let meta = message.meta();
+        let info = json::get(&meta, META_CLIENT).and_then(json::members).unwrap_or_default();
+        let Some(name) = json::get(&info, "name") else { return self.text.clone() };
+        let client = json::string(name).unwrap_or_default();
+        let mut edits = Edits::of(&self.text);
+        edits.replace(name, quote(&format!("{NAME}/{client}")));
+        edits.apply()
+    }
+}
+
+impl Proxy {
+    /// Sends a request on and passes its response back.
+    pub(crate) async fn forward(self: &Arc<Self>, out: Outgoing, call: Option<OpenCall>) -> Reply {
+        let started = std::time::Instant::now();
+        let sent = match self.upstream.era_for(out.caller.era).await {
+            Err(fault) => Err(fault),
+            Ok(era) => match (&self.upstream.link, out.caller.era, era) {
+                (_, Era::Session, Era::Modern) => Err(one_way()),
+                (_, Era::Modern, Era::Session) if bridge::is_refused(&out.method) => {
+                    let what = format!("{} does not exist on this server", out.method);
+                    let error = rpc::error(Some(&out.id), rpc::METHOD_NOT_FOUND, &what);
+                    return reply::json(404, error);
+                }
+                (Link::Http(http), Era::Modern, Era::Session) => {
+                    self.over_bridge(http, &out, call).await
+                }
+                (Link::Http(http), ..) => self.to_http(http, &out, call).await,
+                (Link::Stdio(stdio), client, _) => to_process(stdio, &out, client, call).await,
+            },
+        };
+        sent.unwrap_or_else(|fault| {
+            self.upstream_failed("forward", &fault, started);
+            reply::failed(Some(&out.id), &fault)
+        })
+    }
+
+    /// Sends a notification on; nobody waits for it.
+    pub(crate) async fn notify(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Reply {
+        match &self.upstream.link {
+            // The handshake with a process is the proxy's own.
+            Link::Stdio(_) if message.method.as_deref() == Some("notifications/initialized") => {
+                accepted()
+            }
+            Link::Stdio(stdio) => {
+                if let Ok((conn, _)) = stdio.any_conn(caller.era).await {
+                    conn.notify(message, owner(caller));
+                }
+                accepted()
+            }
+            Link::Http(http) => self.answer_http(http, headers, message, caller).await,
+        }
+    }
+
+    /// Sends a client's answer to a request of the upstream on.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Reply {
+        match &self.upstream.link {
+            Link::Stdio(_) => accepted(),
+            Link::Http(http) => self.answer_http(http, headers, message, caller).await,
+        }
+    }
+
+    async fn answer_http(
+        self: &Arc<Self>,
+        http: &Http,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Reply {
+        let started = std::time::Instant::now();
+        let bridged = caller.era == Era::Modern
+            && http.handshake().await.is_ok_and(|shaken| shaken.era == Era::Session);
+        if bridged {
+            return accepted();
+        }
+        let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
+        if own.is_some() && message.method.as_deref() == Some("notifications/initialized") {
+            return accepted();
+        }
+        let out = Outgoing::of(message, headers, caller.clone());
+        let sent = self.to_http(http, &out, None).await;
+        sent.unwrap_or_else(|fault| {
+            self.upstream_failed("forward", &fault, started);
+            reply::empty(StatusCode::BAD_GATEWAY)
+        })
+    }
+
+    /// Same era over HTTP: bytes out, bytes back.
+    pub(crate) async fn to_http(
+        self: &Arc<Self>,
+        http: &Http,
+        out: &Outgoing,
+        call: Option<OpenCall>,
+    ) -> Result<Reply, Fault> {
+        let mut headers = headers::forwarded(&out.headers);
+        self.use_upstream_session(http, &out.caller, &mut headers).await?;
+        let response = http.send(Method::POST, headers, Bytes::from(out.named())).await?;
+        Ok(reply::passed(response, &out.id, call))
+    }
+
+    /// A stateless request to an upstream with sessions: it goes over the proxy's own session.
+    async fn over_bridge(
+        self: &Arc<Self>,
+        http: &Http,
+        out: &Outgoing,
+        call: Option<OpenCall>,
+    ) -> Result<Reply, Fault> {
+        let message = Message::parse(out.text.as_bytes())
+            .map_err(|why| Fault::new(FaultKind::Protocol, why))?;
+        let text = bridge::to_session(&message);
+        for attempt in 0..2 {
+            let control = http.control().await?;
+            let mut headers = headers::forwarded(&out.headers);
+            let mirrors: Vec<_> =
+                headers.keys().filter(|n| n.as_str().starts_with("mcp-")).cloned().collect();
+            for name in mirrors {
+                headers.remove(name);
+            }
+            headers::set(&mut headers, PROTOCOL_VERSION, &control.shaken.version);
+            if let Some(session) = &control.session_id {
+                headers::set(&mut headers, SESSION_ID, session);
+            }
+            let response = http.send(Method::POST, headers, Bytes::from(text.clone())).await?;
+            // A lost session proves that the request was not carried out.
+            if response.status() == StatusCode::NOT_FOUND
+                && control.session_id.is_some()
+                && attempt == 0
+            {
+                http.forget_session(control.session_id.as_deref());
+                continue;
+            }
+            return bridged(response, out, call).await;
+        }
+        Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
+    }
+
+    /// Puts the upstream's session in the place of one that the proxy opened for the client.
+    pub(crate) async fn use_upstream_session(
+        self: &Arc<Self>,
+        http: &Http,
+        caller: &Caller,
+        headers: &mut HeaderMap,
+    ) -> Result<(), Fault> {
+        let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
+        let Some(own) = own else { return Ok(()) };
+        let mut upstream = own.upstream.lock().await;
+        if upstream.is_none() {
+            *upstream = Some(crate::handshake::open_late(http, &own.initialize).await?);
+        }
+        headers.remove(SESSION_ID);
+        if let Some(Some(id)) = upstream.as_ref() {
+            headers::set(headers, SESSION_ID, id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn upstream_failed(&self, op: &str, fault: &Fault, since: std::time::Instant) {
+        tracing::warn!("The upstream failed: {fault}.");
+        let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.record(Kind::UpstreamFailed { op: op.into(), kind: fault.kind.word().into(), ms });
+    }
+}
+
+impl Proxy {
+    /// A session's own stream, passed on; the upstream may say there that its tools changed.
+    pub(crate) fn watched(
+        self: &Arc<Self>,
+        response: hyper::Response<hyper::body::Incoming>,
+    ) -> Reply {
+        let (parts, incoming) = response.into_parts();
+        if !reply::is_stream(&parts.headers) {
+            return reply::like(&parts, body::passed(incoming));
+        }
+        const MARK: &[u8] = b"notifications/tools/list_changed";
+        let shelf = Arc::clone(&self.shelf);
+        let watch = move |seen: Seen<'_>| {
+            if let Seen::Data(data) = seen
+                && data.windows(MARK.len()).any(|window| window == MARK)
+            {
+                shelf.mark_stale();
+            }
+        };
+        reply::like(&parts, Observed::boxed(incoming, watch))
+    }
+}
+
+/// Over a process's pipe, in the client's era or over the bridge.
+async fn to_process(
+    stdio: &Stdio,
+    out: &Outgoing,
+    client: Era,
+    call: Option<OpenCall>,
+) -> Result<Reply, Fault> {
+    let (conn, shaken) = stdio.conn(client).await?;
+    let crosses = client == Era::Modern && shaken.era == Era::Session;
+    let text = if crosses {
+        let unfit = |why| Fault::new(FaultKind::Protocol, why);
+        bridge::to_session(&Message::parse(out.text.as_bytes()).map_err(unfit)?)
+    } else {
+        out.named()
+    };
+    let pending = conn.request(&text, owner(&out.caller), Some(client))?;
+    let method = out.method.clone();
+    let edit = move |text: &str| match client {
+        Era::Modern if crosses => {
+            let text = bridge::to_modern(text, &method);
+            (bridge::status_of(&text), text)
+        }
+        Era::Modern => (bridge::status_of(text), text.to_owned()),
+        Era::Session => (200, text.to_owned()),
+    };
+    let closed = conn.closed();
+    Ok(reply::from_process(pending, &out.id, closed, call, edit).await)
+}
+
+/// The response of a session upstream, made fit for a stateless client.
+async fn bridged(
+    response: hyper::Response<hyper::body::Incoming>,
+    out: &Outgoing,
+    call: Option<OpenCall>,
+) -> Result<Reply, Fault> {
+    let (mut parts, incoming) = response.into_parts();
+    parts.headers.remove(SESSION_ID);
+    let (id, method, mut call) = (out.id.clone(), out.method.clone(), call);
+    if reply::is_stream(&parts.headers) {
+        let rewrite = move |event: Vec<u8>| {
+            let Some(text) = sse::data(&event).filter(|text| sse::answers(text, &id)) else {
+                return Some(event);
+            };
+            if let Some(call) = &mut call {
+                call.finish_by(text.as_bytes());
+            }
+            Some(sse::with_data(&event, &bridge::to_modern(&text, &method)))
+        };
+        return Ok(reply::like(&parts, Rewritten::boxed(incoming, rewrite)));
+    }
+    let body = read_whole(incoming, BODY_MAX).await?;
+    if let Some(call) = &mut call {
+        call.finish_by(&body);
+    }
+    let text = String::from_utf8_lossy(&body);
+    if Message::parse(text.as_bytes()).is_err() {
+        let status = parts.status.as_u16();
+        let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
+        return Err(Fault::new(FaultKind::Http, what));
+    }
+    let text = bridge::to_modern(&text, &method);
+    Ok(reply::json(bridge::status_of(&text), text))
+}
+
+/// Whose request it is on a shared pipe.
+fn owner(caller: &Caller) -> &str {
+    caller.session_id.as_deref().unwrap_or_default()
+}
+
+fn one_way() -> Fault {
+    let what = "the upstream speaks only the stateless protocol 2026-07-28, and this client a \
+                session protocol; the proxy does not translate in this direction";
+    Fault::new(FaultKind::Protocol, what)
+}

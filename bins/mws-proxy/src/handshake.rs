@@ -1,0 +1,229 @@
+//! `initialize` and `server/discover`: passed on where the upstream is there, answered from memory
+//! where it is not.
+//!
+//! Invariant: a client gets an answer also while the upstream is down; its session is opened at the
+//! first request that needs the upstream.
+//! Deliberately absent: the proxy's own handshake; see [`crate::control`].
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, Response, body::Incoming};
+use mws_catalog::json;
+
+use crate::body::Rewritten;
+use crate::bridge;
+use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::control::Handshake;
+use crate::edit::Edits;
+use crate::fault::{Fault, FaultKind};
+use crate::forward::Outgoing;
+use crate::headers;
+use crate::memory::Memory;
+use crate::proxy::Proxy;
+use crate::reply::{self, Reply};
+use crate::rpc::{self, Era, MODERN, Message};
+use crate::sse;
+use crate::upstream::{Http, Link, client_info, read_whole};
+
+const BODY_MAX: usize = 16 * 1024 * 1024;
+
+impl Proxy {
+    /// Answers `initialize`.
+    pub(crate) async fn initialize(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: Caller,
+    ) -> Reply {
+        let started = Instant::now();
+        let id = message.id.unwrap_or("null");
+        let answered = match &self.upstream.link {
+            Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
+            Link::Stdio(stdio) => stdio.conn(Era::Session).await.map(|(_, shaken)| {
+                let result = bridge::in_version_of(&shaken.result, message);
+                self.own_session(message, id, &result, &caller)
+            }),
+        };
+        answered.unwrap_or_else(|fault| {
+            self.upstream_failed("connect", &fault, started);
+            let known = self.upstream.memory.entry().initialize;
+            let result = known.map_or_else(bridge::unknown_server, |raw| raw.get().to_owned());
+            let result = bridge::in_version_of(&result, message);
+            self.own_session(message, id, &result, &caller)
+        })
+    }
+
+    fn own_session(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
+        let session = self.sessions.open(&caller.client, &as_ours(message));
+        let edited = bridge::with_tools(result);
+        let result = edited.as_deref().unwrap_or(result);
+        reply::with_session(reply::json(200, rpc::result(id, result)), &session)
+    }
+
+    async fn initialize_http(
+        self: &Arc<Self>,
+        http: &Http,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Result<Reply, Fault> {
+        let sent = http.send(Method::POST, headers::forwarded(&headers), as_ours(message).into());
+        let response = sent.await?;
+        if response.status().is_server_error() {
+            let status = response.status().as_u16();
+            return Err(Fault::new(FaultKind::Http, format!("the upstream answered with HTTP {status}")));
+        }
+        let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        if let Some(session) = session {
+            self.sessions.remember(session, &caller.client);
+        }
+        let id = message.id.unwrap_or("null");
+        let reply = self.learn(response, id).await?;
+        if reply.status().is_success() {
+            return Ok(reply);
+        }
+        // An error here may mean that the upstream has no sessions at all.
+        match http.handshake().await {
+            Ok(shaken) if shaken.era == Era::Modern => {
+                let what = "the upstream speaks only the stateless protocol 2026-07-28, and this \
+                            client a session protocol; the proxy does not translate in this direction";
+                Ok(reply::json(200, rpc::error(Some(id), rpc::SERVER_ERROR, what)))
+            }
+            _ => Ok(reply),
+        }
+    }
+
+    /// Answers `server/discover`.
+    pub(crate) async fn discover(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        id: &str,
+        caller: Caller,
+    ) -> Reply {
+        let started = Instant::now();
+        let fault = match self.upstream.handshake(Era::Modern).await {
+            Ok(shaken) if shaken.era == Era::Session => {
+                return reply::json(200, rpc::result(id, &bridge::discover_result(&shaken.result)));
+            }
+            Ok(_) => match self.discover_modern(headers, message, caller).await {
+                Ok(reply) => return reply,
+                Err(fault) => fault,
+            },
+            Err(fault) => fault,
+        };
+        self.upstream_failed("connect", &fault, started);
+        let known = self.upstream.memory.entry();
+        let result = match (known.discover, known.initialize) {
+            (Some(raw), _) => raw.get().to_owned(),
+            (None, Some(raw)) => bridge::discover_result(raw.get()),
+            (None, None) => bridge::discover_result(&bridge::unknown_server()),
+        };
+        reply::json(200, rpc::result(id, &result))
+    }
+
+    async fn discover_modern(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        caller: Caller,
+    ) -> Result<Reply, Fault> {
+        let out = Outgoing::of(message, headers, caller);
+        match &self.upstream.link {
+            Link::Http(http) => {
+                let headers = headers::forwarded(&out.headers);
+                let response = http.send(Method::POST, headers, out.named().into()).await?;
+                self.learn(response, &out.id).await
+            }
+            Link::Stdio(_) => Ok(self.forward(out, None).await),
+        }
+    }
+
+    /// Passes a handshake's response on; keeps its result, and adds `tools` where it is missing.
+    async fn learn(&self, response: Response<Incoming>, id: &str) -> Result<Reply, Fault> {
+        let (parts, incoming) = response.into_parts();
+        let memory = Arc::clone(&self.upstream.memory);
+        if reply::is_stream(&parts.headers) {
+            let id = id.to_owned();
+            let rewrite = move |event: Vec<u8>| {
+                let text = sse::data(&event).filter(|text| sse::answers(text, &id));
+                let edited = text.and_then(|text| keep(&memory, &text));
+                Some(edited.map_or_else(|| event.clone(), |text| sse::with_data(&event, &text)))
+            };
+            return Ok(reply::like(&parts, Rewritten::boxed(incoming, rewrite)));
+        }
+        let body = read_whole(incoming, BODY_MAX).await?;
+        let text = std::str::from_utf8(&body).unwrap_or_default();
+        let mut headers = parts.headers.clone();
+        headers.remove(hyper::header::CONTENT_LENGTH);
+        let bytes = match keep(&memory, text) {
+            Some(edited) => Bytes::from(edited),
+            None => body.clone(),
+        };
+        let mut reply = reply::like(&parts, crate::body::full(bytes));
+        reply.headers_mut().remove(hyper::header::CONTENT_LENGTH);
+        Ok(reply)
+    }
+}
+
+/// Remembers the result in `text`; the text with `tools` among the capabilities if it lacked it.
+fn keep(memory: &Memory, text: &str) -> Option<String> {
+    let message = Message::parse(text.as_bytes()).ok()?;
+    let result = message.result?;
+    let members = json::members(result)?;
+    let version = json::get(&members, "protocolVersion").and_then(json::string);
+    let shaken = match version {
+        Some(version) => {
+            Handshake { era: Era::Session, version: version.into_owned(), result: result.to_owned() }
+        }
+        None => {
+            Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }
+        }
+    };
+    memory.keep(&shaken, false);
+    let edited = bridge::with_tools(result)?;
+    let mut edits = Edits::of(text);
+    edits.replace(result, edited);
+    Some(edits.apply())
+}
+
+/// `initialize` with the proxy's own `clientInfo`.
+fn as_ours(message: &Message<'_>) -> String {
+    let params = message.params();
+    let mut edits = Edits::of(message.text);
+    if let Some(info) = json::get(&params, "clientInfo") {
+        edits.replace(info, client_info());
+    }
+    edits.apply()
+}
+
+/// Opens the upstream's session for a client that was answered from memory; its id, if any.
+pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Option<String>, Fault> {
+    let unfit = |why| Fault::new(FaultKind::Protocol, why);
+    let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
+    let version = json::get(&message.params(), "protocolVersion").and_then(json::string);
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let body = Bytes::from(initialize.to_owned());
+    let response = http.send(Method::POST, headers.clone(), body).await?;
+    let status = response.status();
+    if !status.is_success() {
+        let what = format!("the upstream refused a session with HTTP {}", status.as_u16());
+        return Err(Fault::new(FaultKind::Http, what));
+    }
+    let id = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    read_whole(response.into_body(), BODY_MAX).await?;
+    headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or("2025-11-25"));
+    if let Some(id) = &id {
+        headers::set(&mut headers, SESSION_ID, id);
+    }
+    let initialized = Bytes::from_static(
+        br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    );
+    http.send(Method::POST, headers, initialized).await?;
+    Ok(id)
+}

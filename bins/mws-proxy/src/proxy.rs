@@ -1,0 +1,298 @@
+//! What is done with each message: one `match` on the method.
+//!
+//! Invariant: only `tools/list`, the two meta-tools and the handshake are looked into; every other
+//! method passes as it is. A request is answered whatever the upstream does.
+//! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use hyper::{HeaderMap, StatusCode};
+use mws_catalog::json;
+use mws_event::{Event, Kind, Record, Timestamp, Via};
+use mws_state::{Recorder, Watched, WatchedState, now};
+
+use crate::call::OpenCall;
+use crate::caller::Caller;
+use crate::catalog::{Shelf, Tools};
+use crate::edit::{Edits, Object, quote};
+use crate::finder::Finder;
+use crate::forward::Outgoing;
+use crate::headers;
+use crate::listing::{Listing, Rules};
+use crate::meta;
+use crate::reply::{self, Reply};
+use crate::rpc::{self, Era, Message};
+use crate::sessions::Sessions;
+use crate::streams::Streams;
+use crate::upstream::Upstream;
+use crate::working_set;
+
+/// The longest a listing may be kept by a client, in milliseconds: the working set may change.
+const TTL_MS: u64 = 60_000;
+
+/// Everything a request needs.
+pub(crate) struct Proxy {
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) sessions: Sessions,
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) finder: Finder,
+    pub(crate) rules: Rules,
+    pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
+    pub(crate) rendered: Mutex<Option<Rendered>>,
+}
+
+/// A listing and what it was rendered from.
+pub(crate) struct Rendered {
+    tools: Option<Arc<Tools>>,
+    working_set: Option<Arc<BTreeSet<String>>>,
+    listing: Arc<Listing>,
+}
+
+impl Proxy {
+    /// Answers one POSTed body.
+    pub(crate) async fn post(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return self.batch(headers, &body).await;
+        }
+        self.single(headers, body).await
+    }
+
+    /// Answers one message.
+    pub(crate) async fn single(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+        let ts = now();
+        let message = match Message::parse(&body) {
+            Ok(message) => message,
+            Err(why) => return reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, &why)),
+        };
+        let caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
+        let method = message.method.as_deref().map(str::to_owned);
+        match (method.as_deref(), message.id) {
+            (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
+            (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
+            (Some("initialize"), Some(_)) => self.initialize(headers, &message, caller).await,
+            (Some("server/discover"), Some(id)) => {
+                self.discover(headers, &message, id, caller).await
+            }
+            (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
+            (Some(_), None) => self.notify(headers, &message, &caller).await,
+            (None, Some(_)) => self.answer(headers, &message, &caller).await,
+            (None, None) => {
+                let what = "the message has neither a method nor an id";
+                reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, what))
+            }
+        }
+    }
+
+    async fn list(
+        &self,
+        headers: &HeaderMap,
+        message: &Message<'_>,
+        id: &str,
+        caller: &Caller,
+    ) -> Reply {
+        if let Err(why) = mirrors(headers, message, caller) {
+            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
+        }
+        let tools = self.shelf.get(caller.era).await;
+        let listing = self.listing(tools.as_ref());
+        let mut result = Object::of(None);
+        result.set("tools", listing.json.clone());
+        for (key, value) in Object::of(tools.as_ref().map(|t| t.rest.as_str())).into_members() {
+            result.set(&key, value);
+        }
+        match caller.era {
+            Era::Modern => {
+                let ttl = result.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok()).unwrap_or(0);
+                result.set("ttlMs", ttl.min(TTL_MS).to_string());
+                crate::bridge::complete(&mut result, "tools/list");
+            }
+            Era::Session => {
+                for key in ["resultType", "ttlMs", "cacheScope"] {
+                    result.remove(key);
+                }
+            }
+        }
+        self.record(Kind::List {
+            listed: listing.len(),
+            catalog: tools.as_ref().map_or(0, |t| t.catalog.len() as u64),
+            bytes: listing.json.len() as u64,
+            catalog_bytes: tools.as_ref().map_or(0, |t| t.bytes),
+            client: caller.client.clone(),
+        });
+        reply::json(200, rpc::result(id, &result.to_json()))
+    }
+
+    async fn call(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        message: &Message<'_>,
+        id: &str,
+        caller: Caller,
+        ts: Timestamp,
+    ) -> Reply {
+        let params = message.params();
+        let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
+        let arguments = json::get(&params, "arguments");
+        match name.as_ref() {
+            "search_tools" => self.search(&headers, message, id, &caller, arguments).await,
+            "call_tool" => match meta::inner(arguments) {
+                Ok(inner) if inner.name == "search_tools" && !self.has_tool(&inner.name) => {
+                    self.search(&headers, message, id, &caller, inner.arguments.as_deref()).await
+                }
+                Ok(inner) => {
+                    let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
+                    let out = self.unwrapped(headers, message, &inner, caller);
+                    self.forward(out, Some(call)).await
+                }
+                Err(why) => tool_error(id, &why, caller.era),
+            },
+            name => {
+                let tools = self.shelf.last();
+                let listed = self.listing(tools.as_ref()).names.contains(name);
+                let via = if listed { Via::Listed } else { Via::Direct };
+                let call = self.open_call(ts, name, via, &caller);
+                self.forward(Outgoing::of(message, headers, caller), Some(call)).await
+            }
+        }
+    }
+
+    /// The request that `call_tool` stands for.
+    fn unwrapped(
+        &self,
+        mut headers: HeaderMap,
+        message: &Message<'_>,
+        inner: &meta::Inner,
+        caller: Caller,
+    ) -> Outgoing {
+        let params_text = message.params.unwrap_or("{}");
+        let mut params = Object::of(Some(params_text));
+        params.set("name", quote(&inner.name));
+        params.set("arguments", inner.arguments.clone().unwrap_or_else(|| "{}".to_owned()));
+        let mut edits = Edits::of(message.text);
+        edits.replace(params_text, params.to_json());
+        if caller.era == Era::Modern {
+            let tools = self.shelf.last();
+            let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
+            let schema = tool.and_then(mws_catalog::Tool::input_schema);
+            headers::mirror_call(&mut headers, &inner.name, schema, inner.arguments.as_deref());
+        }
+        Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) }
+    }
+
+    async fn search(
+        &self,
+        headers: &HeaderMap,
+        message: &Message<'_>,
+        id: &str,
+        caller: &Caller,
+        arguments: Option<&str>,
+    ) -> Reply {
+        if let Err(why) = mirrors(headers, message, caller) {
+            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
+        }
+        let query = match meta::query(arguments) {
+            Ok(query) => query,
+            Err(why) => return tool_error(id, &why, caller.era),
+        };
+        let started = std::time::Instant::now();
+        let Some(tools) = self.shelf.get(caller.era).await else {
+            let why = "the upstream's tools are not known yet; it cannot be reached";
+            return tool_error(id, why, caller.era);
+        };
+        let listing = self.listing(Some(&tools));
+        let listed = |name: &str| listing.names.contains(name);
+        let found = self.finder.search(&tools, &query, &listed).await;
+        let text = found.to_json();
+        self.record(Kind::Search {
+            bytes: text.len() as u64,
+            results: found.results.len() as u64,
+            client: caller.client.clone(),
+            kind: Some(format!("{:?}", found.kind).to_lowercase()),
+            ms: u64::try_from(started.elapsed().as_millis()).ok(),
+            session: caller.session.clone(),
+            conn: caller.conn.clone(),
+        });
+        reply::json(200, rpc::result(id, &rpc::tool_result(&text, false, caller.era)))
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.shelf.last().is_some_and(|tools| tools.catalog.get(name).is_some())
+    }
+
+    /// The listing for this catalog and the working set in force; rendered when one of them changed.
+    fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
+        let working_set = self.working_set();
+        let mut rendered = lock(&self.rendered);
+        let same = |a: Option<&Arc<Tools>>| match (a, tools) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if let Some(r) = rendered.as_ref()
+            && same(r.tools.as_ref())
+            && r.working_set == working_set
+        {
+            return Arc::clone(&r.listing);
+        }
+        let tools_now = tools.map(Arc::as_ref);
+        let listing = Arc::new(Listing::render(tools_now, working_set.as_deref(), &self.rules));
+        let (tools, kept) = (tools.cloned(), Arc::clone(&listing));
+        *rendered = Some(Rendered { tools, working_set, listing: kept });
+        listing
+    }
+
+    fn working_set(&self) -> Option<Arc<BTreeSet<String>>> {
+        let mut watched = lock(&self.working_set);
+        if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
+            tracing::warn!("working-set.json is not used: {why}; the last good one stays in force.");
+            self.record(Kind::ArtifactRejected { artifact: "working-set".into() });
+        }
+        watched.get().cloned()
+    }
+
+    fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
+        OpenCall::start(&self.recorder, ts, tool, via, caller)
+    }
+
+    pub(crate) fn record(&self, kind: Kind) {
+        self.recorder.record(Event::Record(Record::new(now(), kind)));
+    }
+}
+
+/// A stateless request that is answered here must have mirror headers that agree with its body.
+fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Result<(), String> {
+    if caller.era == Era::Session {
+        return Ok(());
+    }
+    let params = message.params();
+    let meta = message.meta();
+    let wanted = [
+        (headers::METHOD, message.method.clone()),
+        (headers::NAME, json::get(&params, "name").and_then(json::string)),
+        (crate::caller::PROTOCOL_VERSION, json::get(&meta, rpc::META_VERSION).and_then(json::string)),
+    ];
+    for (name, body) in wanted {
+        let Some(header) = headers.get(name) else { continue };
+        let header = header.to_str().ok().and_then(headers::decoded);
+        if header.as_deref() != body.as_deref() {
+            return Err(format!("the header {name} does not agree with the body"));
+        }
+    }
+    Ok(())
+}
+
+fn tool_error(id: &str, why: &str, era: Era) -> Reply {
+    reply::json(200, rpc::result(id, &rpc::tool_result(why, true, era)))
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The status for a notification or an answer that was taken in.
+pub(crate) fn accepted() -> Reply {
+    reply::empty(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,149 @@
+//! Responses of our own and responses passed on.
+//!
+//! Invariant: a failure of the upstream is a JSON-RPC error under HTTP 200, since clients take any
+//! other status for a dead server.
+//! Deliberately absent: deciding what to answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+use tokio::sync::mpsc;
+
+use crate::body::{self, BoxBody, Channel, Observed};
+use crate::call::{CallWatch, OpenCall};
+use crate::caller::SESSION_ID;
+use crate::fault::{Fault, FaultKind};
+use crate::headers;
+use crate::rpc::{self, SERVER_ERROR};
+use crate::sse;
+use crate::upstream::Pending;
+
+pub(crate) type Reply = Response<BoxBody>;
+
+/// How long an upstream process may stay silent on a request.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// A JSON body.
+pub(crate) fn json(status: u16, text: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(body::full(text.into()));
+    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// A status without a body.
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(body::full(Bytes::new()));
+    *reply.status_mut() = status;
+    reply
+}
+
+/// What a client is told when the upstream failed.
+pub(crate) fn failed(id: Option<&str>, fault: &Fault) -> Reply {
+    json(200, rpc::error(id, SERVER_ERROR, &fault.message))
+}
+
+/// Adds the session id under which the client goes on.
+pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
+    headers::set(reply.headers_mut(), SESSION_ID, id);
+    reply
+}
+
+/// True for a body that is an event stream.
+pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// The upstream's response with another body.
+pub(crate) fn like(parts: &hyper::http::response::Parts, body: BoxBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = parts.status;
+    *reply.headers_mut() = headers::answered(&parts.headers);
+    if is_stream(&parts.headers) {
+        unbuffered(reply.headers_mut());
+    }
+    reply
+}
+
+/// The upstream's response byte for byte; a call is finished by what passes.
+pub(crate) fn passed(response: Response<Incoming>, id: &str, call: Option<OpenCall>) -> Reply {
+    let (parts, incoming) = response.into_parts();
+    let Some(call) = call else { return like(&parts, body::passed(incoming)) };
+    let mut watch = if is_stream(&parts.headers) {
+        CallWatch::events(call, id)
+    } else {
+        CallWatch::json(call)
+    };
+    like(&parts, Observed::boxed(incoming, move |seen| watch.see(&seen)))
+}
+
+/// An event stream of our own.
+pub(crate) fn stream(body: BoxBody) -> Reply {
+    let mut reply = Response::new(body);
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    unbuffered(headers);
+    reply
+}
+
+/// Asks reverse proxies not to hold events back.
+fn unbuffered(headers: &mut HeaderMap) {
+    let name = HeaderName::from_static("x-accel-buffering");
+    headers.entry(name).or_insert(HeaderValue::from_static("no"));
+}
+
+/// What an upstream process sends for one request: JSON when the response comes first, else an
+/// event stream. `edit` is applied to the response.
+pub(crate) async fn from_process(
+    mut pending: Pending,
+    id: &str,
+    closed: Fault,
+    mut call: Option<OpenCall>,
+    edit: impl Fn(&str) -> (u16, String) + Send + 'static,
+) -> Reply {
+    let silent = || Fault::new(FaultKind::Timeout, "the upstream process does not answer");
+    let first = match tokio::time::timeout(SILENCE, pending.messages.recv()).await {
+        Ok(Some(text)) => text,
+        Ok(None) => return failed(Some(id), &closed),
+        Err(_) => return failed(Some(id), &silent()),
+    };
+    if sse::answers(&first, id) {
+        if let Some(call) = &mut call {
+            call.finish_by(first.as_bytes());
+        }
+        let (status, text) = edit(&first);
+        return json(status, text);
+    }
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let _ = sender.send(sse::message(&first).into());
+    let id = id.to_owned();
+    tokio::spawn(async move {
+        loop {
+            let next = tokio::select! {
+                next = tokio::time::timeout(SILENCE, pending.messages.recv()) => next,
+                () = sender.closed() => return,
+            };
+            let (text, is_last) = match next {
+                Ok(Some(text)) if sse::answers(&text, &id) => {
+                    if let Some(call) = &mut call {
+                        call.finish_by(text.as_bytes());
+                    }
+                    (edit(&text).1, true)
+                }
+                Ok(Some(text)) => (text, false),
+                Ok(None) => (rpc::error(Some(&id), SERVER_ERROR, &closed.message), true),
+                Err(_) => (rpc::error(Some(&id), SERVER_ERROR, &silent().message), true),
+            };
+            let _ = sender.send(sse::message(&text).into());
+            if is_last {
+                return;
+            }
+        }
+    });
+    stream(Channel::boxed(receiver, ()))
+}

@@ -1,0 +1,181 @@
+//! Tests of the whole report on one small log.
+
+use mws_catalog::Catalog;
+use mws_event::{Event, Timestamp};
+use mws_policy::WorkingSet;
+use mws_state::{Damage, parse_events};
+use serde_json::{Value, json};
+
+use crate::By;
+use crate::report::{Input, Report};
+use crate::text::text;
+
+const LOG: &str = r#"
+{"ts":"2026-03-01T10:00:00Z","tool":"a","via":"listed","ok":true,"ms":10,"client":"x","id":"w.1","session":"s1"}
+{"ts":"2026-03-01T10:00:01Z","tool":"a","via":"listed","ok":false,"ms":30,"client":"x","id":"w.2","session":"s1"}
+{"ts":"2026-03-02T10:00:00Z","tool":"a","via":"listed","ok":true,"ms":20,"client":"y","id":"w.3","session":"s2"}
+{"ts":"2026-03-02T10:00:02Z","tool":"b\u001b[2J","via":"call_tool","ok":true,"ms":1500,"client":"x","id":"w.4","session":"s2"}
+{"ts":"2026-03-02T11:00:00Z","tool":"a","via":"direct","ok":true,"ms":90000,"client":"x","src":"transcript","session":"s3","call_id":"toolu_00000000000000000001"}
+{"ts":"2026-03-02T10:00:03Z","event":"search","bytes":5000,"results":7,"client":"x","kind":"ranked","ms":2}
+{"ts":"2026-03-02T10:00:04Z","event":"search","bytes":1000,"results":1,"client":"x","id":"w.6","kind":"exact","ms":4}
+{"ts":"2026-02-28T09:00:00Z","event":"list","listed":2,"catalog":2,"bytes":900,"catalog_bytes":1000,"client":"x","id":"w.7"}
+{"ts":"2026-03-01T09:00:00Z","event":"list","listed":3,"catalog":2,"bytes":400,"catalog_bytes":1000,"client":"x","id":"w.8"}
+{"ts":"2026-03-01T08:00:00Z","event":"working_set_published","hash":"1","tools":1,"promoted":["a"],"demoted":[],"id":"w.9"}
+{"ts":"2026-03-02T08:00:00Z","event":"working_set_published","hash":"2","tools":1,"promoted":[],"demoted":[],"id":"w.10"}
+{"ts":"2026-03-03T08:00:00Z","event":"working_set_published","hash":"3","tools":1,"promoted":["b"],"demoted":["a"],"id":"w.11"}
+{"ts":"2026-03-03T08:00:01Z","event":"dropped","n":4,"id":"w.12"}
+{"ts":"2026-03-03T08:00:02Z","event":"artifact_rejected","artifact":"working-set","id":"w.13"}
+{"ts":"2026-03-03T08:00:03Z","event":"upstream_failed","op":"list","kind":"timeout","ms":5000,"id":"w.14"}
+{"ts":"2026-03-03T08:00:04Z","event":"ingest_run","files":3,"read_bytes":4096,"calls":1,"open":2,"bad_lines":1,"salvaged":0,"warnings":0,"ms":9,"id":"w.15"}
+{"ts":"2027-03-03T08:00:04Z","tool":"a","via":"direct","ok":true,"ms":1,"client":"x"}
+not an event
+"#;
+
+fn report(log: &str, since: Option<&str>, by: By) -> Report {
+    let (mut events, mut damage): (Vec<Event>, _) = (Vec::new(), Damage::default());
+    parse_events(log.as_bytes(), &mut events, &mut damage).expect("read");
+    let time = |text: &str| text.parse::<Timestamp>().expect("a time");
+    Report::of(&Input {
+        events: &events,
+        damage,
+        working_set: WorkingSet::parse(br#"{"tools":[{"name":"a","why":"kept"},"gone"]}"#).ok(),
+        catalog: Catalog::parse(br#"{"tools":[{"name":"a"},{"name":"b"}]}"#).map(|(c, _)| c).ok(),
+        since: since.map(time),
+        now: time("2026-03-04T00:00:00Z"),
+        by,
+        gap_minutes: 30,
+    })
+}
+
+fn json_of(report: &Report) -> Value {
+    serde_json::to_value(report).expect("JSON")
+}
+
+#[test]
+fn every_figure_is_in_the_json() {
+    let got = json_of(&report(LOG, None, By::Tool));
+    let expected = json!({
+        "v": 1, "since": null, "until": "2026-03-04T00:00:00.000Z", "by": "tool",
+        "working_set": [
+            {"name": "a", "why": "kept", "bytes": 12}, {"name": "gone", "why": "", "bytes": null},
+        ],
+        "sizes": {
+            "listed_at": "2026-03-01T09:00:00.000Z",
+            "listed_tools": 3, "listed_bytes": 400, "listed_tokens_estimate": 100,
+            "catalog_tools": 2, "catalog_bytes": 27, "catalog_tokens_estimate": 6,
+            "saved": -13.8148,
+        },
+        "calls": {
+            "total": 5, "ok": 4, "failed": 1,
+            "proxied": 4, "listed": 3, "call_tool": 1, "direct": 0, "served_directly": 0.75,
+        },
+        "groups": [
+            {"key": "a", "calls": 4, "ok": 3, "failed": 1, "success_rate": 0.75, "p50_ms": 20,
+             "p95_ms": 30, "sessions": 3, "last_ok": "2026-03-02T11:00:00.000Z"},
+            {"key": "b\u{1b}[2J", "calls": 1, "ok": 1, "failed": 0, "success_rate": 1.0,
+             "p50_ms": 1500, "p95_ms": 1500, "sessions": 1, "last_ok": "2026-03-02T10:00:02.000Z"},
+        ],
+        "searches": {"count": 2, "bytes": 6000, "results": 8, "kinds": {"exact": 1, "ranked": 1},
+                     "p50_ms": 2, "p95_ms": 4},
+        "changes": [
+            {"ts": "2026-03-03T08:00:00.000Z", "tools": 1, "promoted": ["b"], "demoted": ["a"]},
+            {"ts": "2026-03-01T08:00:00.000Z", "tools": 1, "promoted": ["a"], "demoted": []},
+        ],
+        "health": {
+            "damaged_lines": 1, "newer_lines": 0, "unreadable_files": 0, "future_calls": 1,
+            "dropped_events": 4, "rejected_artifacts": {"working-set": 1},
+            "upstream_failures": {"list: timeout": 1},
+        },
+        "ingest": {"runs": 1, "last": "2026-03-03T08:00:04.000Z", "files": 3, "read_bytes": 4096,
+                   "calls": 1, "bad_lines": 1, "salvaged": 0, "warnings": 0, "open_calls": 2},
+    });
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn repeated_lines_and_their_order_change_nothing_but_the_damage() {
+    let once = json_of(&report(LOG, None, By::Tool));
+    let backwards: Vec<&str> = LOG.lines().rev().chain(LOG.lines()).collect();
+    let mut twice = json_of(&report(&backwards.join("\n"), None, By::Tool));
+    for (field, n) in [("damaged_lines", 2), ("future_calls", 2)] {
+        assert_eq!(twice["health"][field], n);
+        twice["health"][field] = json!(1);
+    }
+    assert_eq!(twice, once);
+}
+
+#[test]
+fn since_cuts_what_happened_but_not_what_is() {
+    let got = json_of(&report(LOG, Some("2026-03-02T10:00:04Z"), By::Tool));
+    assert_eq!(got["calls"]["total"], 1);
+    assert_eq!(got["calls"]["served_directly"], Value::Null);
+    assert_eq!(got["groups"][0]["p50_ms"], Value::Null);
+    assert_eq!(got["searches"]["kinds"], json!({"exact": 1}));
+    assert_eq!(got["changes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(got["sizes"]["listed_bytes"], 400);
+}
+
+#[test]
+fn calls_are_grouped_by_what_was_asked() {
+    for (by, then) in [
+        (By::Tool, vec![("a", 4), ("b\u{1b}[2J", 1)]),
+        (By::Client, vec![("x", 4), ("y", 1)]),
+        (By::Day, vec![("2026-03-01", 2), ("2026-03-02", 3)]),
+    ] {
+        let groups = report(LOG, None, by).groups;
+        let got: Vec<_> = groups.iter().map(|g| (g.key.as_str(), g.calls)).collect();
+        assert_eq!(got, then);
+    }
+}
+
+#[test]
+fn the_text_is_aligned_and_safe() {
+    let text = text(&report(LOG, Some("2026-03-01T00:00:00Z"), By::Tool), false);
+    for line in [
+        "  to a client       3    400    ~100",
+        "  full catalog      2     27      ~6",
+        "  a     kept  12",
+        "  gone        not in the catalog",
+        "Calls since 2026-03-01T00:00:00.000Z",
+        "  through the proxy 4: 75.0% served directly by the working set; 3 listed, 1 by call_tool, 0 by name though not listed",
+        "  TOOL        CALLS  FAILED  SUCCESS  MEDIAN MS  P95 MS  SESSIONS  LAST SUCCESS",
+        "  a               4       1    75.0%         20      30         3    2026-03-02",
+        "  b\\u{1b}[2J      1       0   100.0%      1,500   1,500         1    2026-03-02",
+        "  2 searches (1 exact, 1 ranked), 6,000 bytes of replies, 3,000 on average",
+        "  2026-03-03T08:00:00.000Z  1 tools  +b -a",
+        "  damaged lines in the log: 1",
+        "  events dropped by the proxy: 4",
+        "  rejected artifact working-set: 1",
+        "  upstream failed at list: timeout: 1",
+    ] {
+        assert!(text.lines().any(|l| l == line), "no line {line:?} in\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn what_is_saved_is_an_estimate_and_says_so() {
+    let mut report = report(LOG, None, By::Tool);
+    assert!(text(&report, false).contains("saved: nothing"));
+    (report.sizes.saved, report.sizes.catalog_tokens_estimate) = (Some(0.9), 1100);
+    let line = "saved: 90.0% of the bytes, ~1,000 tokens in each session (estimate: bytes / 4)";
+    assert!(text(&report, false).contains(line));
+}
+
+#[test]
+fn an_empty_state_is_a_short_report() {
+    let report = Report::of(&Input {
+        events: &[],
+        damage: Damage::default(),
+        working_set: None,
+        catalog: None,
+        since: None,
+        now: Timestamp::from_unix_ms(0),
+        by: By::Tool,
+        gap_minutes: 30,
+    });
+    let got = json_of(&report);
+    assert_eq!((&got["calls"]["total"], &got["sizes"]["saved"]), (&json!(0), &Value::Null));
+    let text = text(&report, false);
+    assert!(text.contains("no catalog yet") && !text.contains("Trouble"), "{text}");
+}

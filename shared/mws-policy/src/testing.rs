@@ -1,0 +1,62 @@
+//! Given/when/then for the tests of this package: short notation for events and times.
+//!
+//! Invariant: a test reads as a table. Deliberately absent: anything the software itself uses.
+
+use mws_event::{Call, DAY_MS, Event, Source, Timestamp, Via};
+
+use crate::merge;
+
+/// Day 0 of every story.
+pub(crate) const EPOCH: i64 = 1_772_323_200_000; // 2026-03-01T00:00:00Z
+
+pub(crate) fn at(seconds: f64) -> Timestamp {
+    Timestamp::from_unix_ms(EPOCH + (seconds * 1000.0) as i64)
+}
+
+pub(crate) fn day(n: i64) -> Timestamp {
+    Timestamp::from_unix_ms(EPOCH + n * DAY_MS)
+}
+
+/// A call that took 100 ms, by client `cc`; changed by `with`.
+pub(crate) fn call(ts: Timestamp, tool: &str, ok: bool, with: impl FnOnce(&mut Call)) -> Event {
+    let mut call = Call::new(ts, tool, Via::Direct, ok, 100);
+    call.client = "cc".into();
+    with(&mut call);
+    Event::Call(Box::new(call))
+}
+
+/// A success of `tool` on day `n` in `session`.
+pub(crate) fn success(n: i64, tool: &str, session: &str) -> Event {
+    call(day(n), tool, true, |c| c.session = Some(session.into()))
+}
+
+pub(crate) fn failure(n: i64, tool: &str, session: &str) -> Event {
+    call(day(n), tool, false, |c| c.session = Some(session.into()))
+}
+
+/// `src ts tool ok ms client session call_id conn`, one call a line; `-` for none, times in seconds.
+pub(crate) fn story(text: &str) -> Vec<Event> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(told).collect()
+}
+
+fn told(line: &str) -> Event {
+    let w: Vec<&str> = line.split_whitespace().collect();
+    let some = |i: usize| w.get(i).filter(|w| **w != "-").map(|w| (*w).to_owned());
+    call(at(w[1].parse().expect("seconds")), w[2], w[3] == "ok", |c| {
+        c.src = if w[0] == "T" { Source::Transcript } else { Source::Proxy };
+        c.ms = w[4].parse().expect("milliseconds");
+        c.client = w[5].into();
+        (c.session, c.call_id, c.conn) = (some(6), some(7), some(8));
+    })
+}
+
+/// `tool: successes/sessions/failures` for each tool, counted with a gap of 30 minutes.
+pub(crate) fn totals(events: &[Event]) -> String {
+    let merged = merge(events, day(10_000), 30);
+    let usage = crate::usage_by_tool(&merged.calls);
+    let totals = usage.iter().map(|(tool, u)| {
+        let sessions = crate::usage::sessions(&u.successes);
+        format!("{tool}: {}/{sessions}/{}", u.successes.len(), u.failed)
+    });
+    totals.collect::<Vec<_>>().join(", ")
+}
