@@ -47,11 +47,6 @@ pub(crate) fn catalog(operand: Option<&Path>, state: &StateDir) -> Result<Catalo
 
 /// What the configuration adds to the index.
 pub(crate) fn options(config: &Config) -> Result<Options, Failure> {
-    let synonyms = match &config.search.synonyms {
-        Some(path) => std::fs::read_to_string(path).map_err(|e| {
-            Failure::usage(format!("cannot read search.synonyms, {}: {e}", path.display()))
-        })?,
-        None => String::new(),
-    };
+    let synonyms = config.search.read_synonyms().map_err(Failure::usage)?;
     Ok(Options { hints: config.backend_hints.clone(), synonyms })
 }

@@ -36,7 +36,8 @@ impl Proxy {
             let is_answer = id.is_some() || message.is_err();
             if is_answer {
                 let id = id.unwrap_or("null");
-                let lost = || rpc::error(Some(id), rpc::SERVER_ERROR, "no answer from the upstream");
+                let lost =
+                    || rpc::error(Some(id), rpc::SERVER_ERROR, "no answer from the upstream");
                 answers.push(answer_in(reply, id).await.unwrap_or_else(lost));
             }
         }

@@ -102,7 +102,9 @@ pub(crate) fn discover_result(initialize: &str) -> String {
 pub(crate) fn unknown_server() -> String {
     let version = quote(VERSIONS[1]);
     let server = crate::upstream::client_info();
-    format!("{{\"protocolVersion\":{version},\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{server}}}")
+    format!(
+        "{{\"protocolVersion\":{version},\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{server}}}"
+    )
 }
 
 /// An `initialize` result in the version that the client asked for, where that is known.
@@ -179,7 +181,10 @@ mod tests {
         );
         let made = Object::of(Some(&made));
         assert_eq!(made.get("capabilities"), Some(r#"{"logging":{},"tools":{}}"#));
-        assert_eq!(made.get("_meta"), Some(r#"{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#));
+        assert_eq!(
+            made.get("_meta"),
+            Some(r#"{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#)
+        );
         assert_eq!((made.get("instructions"), made.get("ttlMs")), (Some("\"hi\""), Some("0")));
     }
 

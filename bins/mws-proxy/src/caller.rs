@@ -39,8 +39,8 @@ impl Caller {
         let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
         let session_id = header(SESSION_ID).map(str::to_owned);
         let version = header(PROTOCOL_VERSION);
-        let is_modern = json::get(&meta, META_VERSION).is_some()
-            || version.is_some_and(|v| v >= MODERN);
+        let is_modern =
+            json::get(&meta, META_VERSION).is_some() || version.is_some_and(|v| v >= MODERN);
         let modern = is_modern && message.method.as_deref() != Some("initialize");
         let by_session = || session_id.as_deref().and_then(&known);
         let agent = || header(USER_AGENT.as_str()).map(str::to_owned);

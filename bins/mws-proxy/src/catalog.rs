@@ -4,6 +4,7 @@
 //! a time; a failed one rests for 30 s.
 //! Deliberately absent: which tools are listed; see [`crate::listing`].
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,8 @@ pub(crate) struct Shelf {
     kept: Mutex<Kept>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
+    /// The proxy is stopping: a refresh that is cut off is no failure.
+    closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -86,7 +89,8 @@ impl Shelf {
             }
         };
         let kept = Mutex::new(Kept { tools, ..Kept::default() });
-        Self { upstream, recorder, state, kept, fetching: tokio::sync::Mutex::default() }
+        let (fetching, closed) = Default::default();
+        Self { upstream, recorder, state, kept, fetching, closed }
     }
 
     /// The best list there is: at once when there is any, within 5 s when there is none yet.
@@ -155,12 +159,19 @@ impl Shelf {
         }
     }
 
+    /// Stops complaining; called when the upstream is about to be stopped.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     fn failed(&self, fault: &Fault, asked: Instant) {
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
         tracing::warn!("Cannot list the upstream's tools: {fault}.");
         self.kept().failed = Some(Instant::now());
         let ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let kind =
-            Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
+        let kind = Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
         self.recorder.record(Event::Record(Record::new(now(), kind)));
     }
 
@@ -221,7 +232,8 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
         let list: Vec<Box<RawValue>> =
             serde_json::from_str(list).map_err(|_| unfit("a tools/list result without a list"))?;
         raw.extend(list);
-        let next = result.get("nextCursor").and_then(json::string).map(std::borrow::Cow::into_owned);
+        let next =
+            result.get("nextCursor").and_then(json::string).map(std::borrow::Cow::into_owned);
         if page == 0 {
             result.remove("tools");
             result.remove("nextCursor");

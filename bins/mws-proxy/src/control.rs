@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{
-    ClientLifecycleMode, RoleClient, RxJsonRpcMessage, TxJsonRpcMessage, serve_client_with_lifecycle,
+    ClientLifecycleMode, RoleClient, RxJsonRpcMessage, TxJsonRpcMessage,
+    serve_client_with_lifecycle,
 };
 use rmcp::transport::Transport;
 
@@ -64,9 +65,10 @@ pub(crate) async fn negotiate(exchange: Exchange, known: Known) -> Result<Handsh
             let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
             (config, ClientLifecycleMode::Discover { preferred_versions })
         }
-        Known::Session(version) => {
-            (config.with_protocol_version(session_version(&version)), ClientLifecycleMode::Initialize)
-        }
+        Known::Session(version) => (
+            config.with_protocol_version(session_version(&version)),
+            ClientLifecycleMode::Initialize,
+        ),
     };
     let served = serve_client_with_lifecycle(config, transport, mode).await;
     let (fault, result) = {
@@ -93,14 +95,10 @@ fn auto() -> ClientLifecycleMode {
 }
 
 fn session_version(text: &str) -> ProtocolVersion {
-    [
-        ProtocolVersion::V_2024_11_05,
-        ProtocolVersion::V_2025_03_26,
-        ProtocolVersion::V_2025_06_18,
-    ]
-    .into_iter()
-    .find(|v| v.as_str() == text)
-    .unwrap_or(ProtocolVersion::V_2025_11_25)
+    [ProtocolVersion::V_2024_11_05, ProtocolVersion::V_2025_03_26, ProtocolVersion::V_2025_06_18]
+        .into_iter()
+        .find(|v| v.as_str() == text)
+        .unwrap_or(ProtocolVersion::V_2025_11_25)
 }
 
 /// SDK errors quote messages; the head of one says enough.
@@ -156,7 +154,9 @@ fn correlated(request: &str, reply: String) -> String {
         (Some(id), Ok(answer)) if answer.error.is_some() && answer.id != Some(id) => {
             match answer.id {
                 Some(_) => answer.with_id(id),
-                None => format!("{{\"id\":{id},{}", answer.text.trim_start().trim_start_matches('{')),
+                None => {
+                    format!("{{\"id\":{id},{}", answer.text.trim_start().trim_start_matches('{'))
+                }
             }
         }
         _ => reply,
@@ -202,9 +202,9 @@ mod tests {
             let message = Message::parse(text.as_bytes()).expect("a message");
             let method = message.method.clone().unwrap_or_default().into_owned();
             log.lock().expect("unpoisoned").push(method.clone());
-            let reply = message.id.map(|id| {
-                answer(&method, id).ok_or(Fault::new(FaultKind::Timeout, "no answer"))
-            });
+            let reply = message
+                .id
+                .map(|id| answer(&method, id).ok_or(Fault::new(FaultKind::Timeout, "no answer")));
             Box::pin(async move { reply.transpose() })
         });
         let result = negotiate(exchange, known).await;
@@ -214,7 +214,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stateless_upstream_is_found_and_its_result_kept_as_sent() {
-        let (shaken, sent) = shake(Known::Nothing, |_, id| Some(crate::rpc::result(id, DISCOVER))).await;
+        let (shaken, sent) =
+            shake(Known::Nothing, |_, id| Some(crate::rpc::result(id, DISCOVER))).await;
         let shaken = shaken.expect("a handshake");
         assert_eq!((shaken.era, shaken.version.as_str()), (Era::Modern, "2026-07-28"));
         assert_eq!(shaken.result, DISCOVER);

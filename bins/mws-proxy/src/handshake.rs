@@ -74,7 +74,10 @@ impl Proxy {
         let response = sent.await?;
         if response.status().is_server_error() {
             let status = response.status().as_u16();
-            return Err(Fault::new(FaultKind::Http, format!("the upstream answered with HTTP {status}")));
+            return Err(Fault::new(
+                FaultKind::Http,
+                format!("the upstream answered with HTTP {status}"),
+            ));
         }
         let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
         if let Some(session) = session {
@@ -176,9 +179,11 @@ fn keep(memory: &Memory, text: &str) -> Option<String> {
     let members = json::members(result)?;
     let version = json::get(&members, "protocolVersion").and_then(json::string);
     let shaken = match version {
-        Some(version) => {
-            Handshake { era: Era::Session, version: version.into_owned(), result: result.to_owned() }
-        }
+        Some(version) => Handshake {
+            era: Era::Session,
+            version: version.into_owned(),
+            result: result.to_owned(),
+        },
         None => {
             Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }
         }
@@ -221,9 +226,8 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Option<St
     if let Some(id) = &id {
         headers::set(&mut headers, SESSION_ID, id);
     }
-    let initialized = Bytes::from_static(
-        br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-    );
+    let initialized =
+        Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     http.send(Method::POST, headers, initialized).await?;
     Ok(id)
 }

@@ -106,7 +106,11 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 }
 
 /// Property paths annotated with `x-mcp-header`, along `properties` from the root.
-fn annotations(schema: Option<&str>, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
+fn annotations(
+    schema: Option<&str>,
+    path: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, String)>,
+) {
     let properties = schema
         .and_then(json::members)
         .and_then(|members| json::get(&members, "properties").and_then(json::members));
@@ -132,12 +136,12 @@ fn primitive(value: &str) -> Option<String> {
 
 /// `=?base64?…?=` for a value that would not survive as a bare header value.
 fn encoded(value: &str) -> String {
-    let edge = |c: Option<char>| matches!(c, Some(' ' | '\t'));
-    let bare = value.chars().all(|c| (' '..='~').contains(&c))
-        && !edge(value.chars().next())
-        && !edge(value.chars().next_back())
-        && !(value.starts_with("=?base64?") && value.ends_with("?="));
-    if bare { value.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(value)) }
+    let edge = |c| matches!(c, ' ' | '\t');
+    let odd = !value.chars().all(|c| (' '..='~').contains(&c))
+        || value.starts_with(edge)
+        || value.ends_with(edge)
+        || (value.starts_with("=?base64?") && value.ends_with("?="));
+    if odd { format!("=?base64?{}?=", STANDARD.encode(value)) } else { value.to_owned() }
 }
 
 /// The value of a mirror header, decoded.

@@ -42,7 +42,8 @@ impl Listing {
         for name in wanted {
             let Some(tool) = tools.and_then(|tools| tools.catalog.get(name)) else { continue };
             // A tool that some client would choke on stays reachable through call_tool.
-            let fit = rules.pins.contains(name) || client_problem(tool, &rules.server_name).is_none();
+            let fit =
+                rules.pins.contains(name) || client_problem(tool, &rules.server_name).is_none();
             if fit && !meta::is_meta(name) {
                 parts.push(tool.listed(&rules.options));
                 names.insert(name.clone());

@@ -89,7 +89,9 @@ impl Memory {
             file.v = 1;
             file.upstreams.insert(key.clone(), entry);
             while file.upstreams.len() > ENTRIES {
-                let Some(other) = file.upstreams.keys().find(|k| **k != key).cloned() else { break };
+                let Some(other) = file.upstreams.keys().find(|k| **k != key).cloned() else {
+                    break;
+                };
                 file.upstreams.remove(&other);
             }
             let bytes = serde_json::to_vec(&file).unwrap_or_default();
@@ -115,11 +117,8 @@ mod tests {
         let state = StateDir::at(tmp.path().join("state"));
         state.create().expect("created");
         let result = r#"{"protocolVersion":"2025-06-18","z":1.10}"#;
-        let shaken = Handshake {
-            era: Era::Session,
-            version: "2025-06-18".into(),
-            result: result.into(),
-        };
+        let shaken =
+            Handshake { era: Era::Session, version: "2025-06-18".into(), result: result.into() };
         Memory::open(state.clone(), "cmd --token s3cret").keep(&shaken, true);
         for _ in 0..200 {
             if state.upstream().exists() {

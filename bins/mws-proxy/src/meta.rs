@@ -32,7 +32,8 @@ pub(crate) fn is_meta(name: &str) -> bool {
 /// What is wrong with the arguments, for the model to read.
 pub(crate) fn query(arguments: Option<&str>) -> Result<String, String> {
     let Some(arguments) = arguments.filter(|a| *a != "null") else { return Ok(String::new()) };
-    let members = json::members(arguments).ok_or("arguments must be an object {\"query\": \"…\"}")?;
+    let members =
+        json::members(arguments).ok_or("arguments must be an object {\"query\": \"…\"}")?;
     match json::get(&members, "query") {
         None | Some("null") => Ok(String::new()),
         Some(query) => json::string(query)

@@ -247,7 +247,9 @@ impl Proxy {
     fn working_set(&self) -> Option<Arc<BTreeSet<String>>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
-            tracing::warn!("working-set.json is not used: {why}; the last good one stays in force.");
+            tracing::warn!(
+                "working-set.json is not used: {why}; the last good one stays in force."
+            );
             self.record(Kind::ArtifactRejected { artifact: "working-set".into() });
         }
         watched.get().cloned()
@@ -272,7 +274,10 @@ fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Resul
     let wanted = [
         (headers::METHOD, message.method.clone()),
         (headers::NAME, json::get(&params, "name").and_then(json::string)),
-        (crate::caller::PROTOCOL_VERSION, json::get(&meta, rpc::META_VERSION).and_then(json::string)),
+        (
+            crate::caller::PROTOCOL_VERSION,
+            json::get(&meta, rpc::META_VERSION).and_then(json::string),
+        ),
     ];
     for (name, body) in wanted {
         let Some(header) = headers.get(name) else { continue };

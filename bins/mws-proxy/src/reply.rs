@@ -73,11 +73,8 @@ pub(crate) fn like(parts: &hyper::http::response::Parts, body: BoxBody) -> Reply
 pub(crate) fn passed(response: Response<Incoming>, id: &str, call: Option<OpenCall>) -> Reply {
     let (parts, incoming) = response.into_parts();
     let Some(call) = call else { return like(&parts, body::passed(incoming)) };
-    let mut watch = if is_stream(&parts.headers) {
-        CallWatch::events(call, id)
-    } else {
-        CallWatch::json(call)
-    };
+    let mut watch =
+        if is_stream(&parts.headers) { CallWatch::events(call, id) } else { CallWatch::json(call) };
     like(&parts, Observed::boxed(incoming, move |seen| watch.see(&seen)))
 }
 

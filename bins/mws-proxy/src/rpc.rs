@@ -22,7 +22,6 @@ pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscription
 /// JSON-RPC error codes in use.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
-pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const SERVER_ERROR: i64 = -32000;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 
@@ -106,7 +105,9 @@ pub(crate) fn result(id: &str, result: &str) -> String {
 /// A response that carries an error.
 pub(crate) fn error(id: Option<&str>, code: i64, message: &str) -> String {
     let (id, message) = (id.unwrap_or("null"), quote(message));
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}")
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}"
+    )
 }
 
 /// A tool result of one text.
@@ -134,7 +135,8 @@ impl Outcome {
         let members = json::members(result).unwrap_or_default();
         let kind = json::get(&members, "resultType").and_then(json::string);
         let is_error = json::get(&members, "isError") == Some("true");
-        let handle = json::get(&members, "task").is_some() && json::get(&members, "content").is_none();
+        let handle =
+            json::get(&members, "task").is_some() && json::get(&members, "content").is_none();
         match kind.as_deref() {
             Some("input_required" | "task") => Self::Open,
             _ if handle => Self::Open,
@@ -156,7 +158,10 @@ mod tests {
     fn the_outcome_is_read_at_result_level_only() {
         for (text, want) in [
             (r#"{"id":1,"result":{"content":[]}}"#, Outcome::Ok),
-            (r#"{"id":1,"result":{"content":[{"type":"text","text":"\"isError\":true"}]}}"#, Outcome::Ok),
+            (
+                r#"{"id":1,"result":{"content":[{"type":"text","text":"\"isError\":true"}]}}"#,
+                Outcome::Ok,
+            ),
             (r#"{"id":1,"result":{"structuredContent":{"isError":true}}}"#, Outcome::Ok),
             (r#"{"id":1,"result":{"content":[],"isError": true}}"#, Outcome::Failed),
             (r#"{"id":1,"error":{"code":-1,"message":"x"}}"#, Outcome::Failed),

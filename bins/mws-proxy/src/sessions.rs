@@ -76,7 +76,8 @@ impl Sessions {
         table.clock += 1;
         let used = table.clock;
         if table.sessions.len() >= SESSIONS {
-            let oldest = table.sessions.iter().min_by_key(|(_, e)| e.used).map(|(id, _)| id.clone());
+            let oldest =
+                table.sessions.iter().min_by_key(|(_, e)| e.used).map(|(id, _)| id.clone());
             oldest.map(|id| table.sessions.remove(&id));
         }
         table.sessions.insert(id.to_owned(), Entry { client: client.to_owned(), own, used });

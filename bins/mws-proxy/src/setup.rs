@@ -10,9 +10,9 @@ use std::time::Duration;
 use mws_catalog::ListingOptions;
 use mws_cli::{Exit, Failure, Output};
 use mws_config::{Config, UpstreamKind};
-use mws_event::{Event, Kind, Record};
+use mws_event::Kind;
 use mws_search::Options;
-use mws_state::{Recorder, StateDir, Watched, now};
+use mws_state::{Recorder, StateDir, Watched};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -33,9 +33,9 @@ pub(crate) fn configure(cli: &Cli) -> Result<(Config, StateDir), Failure> {
     let (mut config, state) = cli.common.load()?;
     if let Some(address) = &cli.listen {
         let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-        let port = port.parse().map_err(|_| {
-            Failure::usage(format!("--listen {address}: expected HOST:PORT"))
-        })?;
+        let port = port
+            .parse()
+            .map_err(|_| Failure::usage(format!("--listen {address}: expected HOST:PORT")))?;
         config.listen.host = host.trim_matches(['[', ']']).to_owned();
         config.listen.port = port;
     }
@@ -80,7 +80,8 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
     let kept = Shelf::new(Arc::clone(&upstream), Arc::clone(&recorder), state.clone());
     let shelf = Arc::clone(shelf.get_or_init(|| Arc::new(kept)));
     let hints = config.backend_hints.clone();
-    let options = Options { hints, synonyms: synonyms(config)? };
+    let synonyms = config.search.read_synonyms().map_err(Failure::usage)?;
+    let options = Options { hints, synonyms };
     Ok(Arc::new(Proxy {
         upstream,
         shelf,
@@ -129,7 +130,8 @@ pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Fai
         }
     };
     crate::serve::serve(listener, Arc::clone(&proxy), stop, now_).await?;
-    proxy.recorder.record(Event::Record(Record::new(now(), Kind::Stopped { pid })));
+    proxy.shelf.close();
+    proxy.record(Kind::Stopped { pid });
     proxy.upstream.stop().await;
     Ok(Exit::Done)
 }
@@ -156,10 +158,4 @@ async fn bind(config: &Config) -> Result<TcpListener, Failure> {
 
 fn on(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|e| Failure::failed(format!("cannot wait for signals: {e}")))
-}
-
-/// The user's synonyms.
-fn synonyms(config: &Config) -> Result<std::collections::BTreeMap<String, Vec<String>>, Failure> {
-    let _ = config;
-    Ok(std::collections::BTreeMap::new())
 }

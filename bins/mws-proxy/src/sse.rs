@@ -44,7 +44,9 @@ impl Splitter {
         let bytes = &self.pending;
         let mut at = self.scanned;
         while at < bytes.len() {
-            let Some(found) = bytes[at..].iter().position(|b| matches!(b, b'\n' | b'\r')) else { break };
+            let Some(found) = bytes[at..].iter().position(|b| matches!(b, b'\n' | b'\r')) else {
+                break;
+            };
             let line_end = at + found;
             let next = after_break(bytes, line_end)?;
             if let Some(end) = blank_line_end(bytes, next) {
@@ -129,7 +131,8 @@ pub(crate) fn answers(text: &str, id: &str) -> bool {
 mod tests {
     use super::*;
 
-    const STREAM: &[u8] = b": hi\n\nid: 1\r\nretry: 5\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:\n\n\
+    const STREAM: &[u8] =
+        b": hi\n\nid: 1\r\nretry: 5\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:\n\n\
         data: x\r\rdata: tail";
 
     fn split(chunk: usize) -> (Vec<Vec<u8>>, Vec<u8>) {

@@ -119,6 +119,18 @@ pub struct Search {
     pub synonyms: Option<PathBuf>,
 }
 
+impl Search {
+    /// The text of the user's synonyms; empty when the configuration names none.
+    ///
+    /// # Errors
+    /// Names the field and the file that cannot be read.
+    pub fn read_synonyms(&self) -> Result<String, String> {
+        let Some(path) = &self.synonyms else { return Ok(String::new()) };
+        std::fs::read_to_string(path)
+            .map_err(|e| format!("search.synonyms: cannot read {}: {e}", path.display()))
+    }
+}
+
 impl Default for Thresholds {
     fn default() -> Self {
         Self { min_sessions: 2, min_calls: 1, window_days: 30, keep_days: 60, pin_decay_days: 90 }

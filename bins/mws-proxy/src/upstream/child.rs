@@ -43,9 +43,10 @@ impl Command {
         let mut command = tokio::process::Command::new(&self.program);
         command.args(&self.args).env_clear();
         command.envs(ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.envs(std::env::vars_os().filter(|(name, _)| {
-            name.to_str().is_some_and(|name| name.starts_with("XDG_"))
-        }));
+        command.envs(
+            std::env::vars_os()
+                .filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("XDG_"))),
+        );
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(dir) = &self.cwd {
             command.current_dir(dir);

@@ -94,7 +94,12 @@ impl Conn {
 
     /// Sends a request under an id of ours. `era` says whether a client that goes away cancels;
     /// `None` means it does not.
-    pub(crate) fn request(&self, text: &str, owner: &str, era: Option<Era>) -> Result<Pending, Fault> {
+    pub(crate) fn request(
+        &self,
+        text: &str,
+        owner: &str,
+        era: Option<Era>,
+    ) -> Result<Pending, Fault> {
         if !self.is_open() {
             return Err(self.closed());
         }
@@ -262,7 +267,7 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
         match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
-                shared.take_in(&line);
+                shared.take_in(line.trim_ascii());
             }
             Ok(_) => {
                 tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");

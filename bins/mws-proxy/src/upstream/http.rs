@@ -239,7 +239,10 @@ impl Sender {
         }
         let host = self.uri.host().unwrap_or_default();
         let port = self.uri.port_u16().map_or_else(String::new, |port| format!(":{port}"));
-        Fault::new(FaultKind::Refused, format!("cannot reach the upstream at {host}{port}: {cause}"))
+        Fault::new(
+            FaultKind::Refused,
+            format!("cannot reach the upstream at {host}{port}: {cause}"),
+        )
     }
 }
 
@@ -256,8 +259,8 @@ fn connector(uri: &Uri) -> Result<Connector, String> {
     let builder = if uri.scheme_str() == Some("https") {
         builder.with_native_roots().map_err(|e| format!("cannot load root certificates: {e}"))?
     } else {
-        let roots = hyper_rustls::rustls::RootCertStore::empty();
-        let config = hyper_rustls::rustls::ClientConfig::builder();
+        let roots = rustls::RootCertStore::empty();
+        let config = rustls::ClientConfig::builder();
         builder.with_tls_config(config.with_root_certificates(roots).with_no_client_auth())
     };
     Ok(builder.https_or_http().enable_http1().wrap_connector(http))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use mws_config::{Config, UpstreamKind};
 use mws_state::StateDir;
 
-pub(crate) use conn::{Conn, Notices, Pending};
+pub(crate) use conn::{Notices, Pending};
 pub(crate) use http::{Http, read_whole};
 pub(crate) use stdio::Stdio;
 
@@ -62,7 +62,10 @@ impl Upstream {
                 let mut resolved = Vec::new();
                 for (name, value) in vars {
                     let value = value.resolve(env);
-                    resolved.push((name.clone(), value.map_err(|e| format!("upstream.env.{name}: {e}"))?));
+                    resolved.push((
+                        name.clone(),
+                        value.map_err(|e| format!("upstream.env.{name}: {e}"))?,
+                    ));
                 }
                 let command = child::Command {
                     program: command.clone(),
