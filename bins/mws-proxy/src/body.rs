@@ -67,12 +67,12 @@ pub(crate) enum Seen<'a> {
 
 /// The upstream's body as it comes, with an observer beside it.
 pub(crate) struct Observed<F> {
-    inner: Incoming,
+    inner: BoxBody,
     observe: F,
 }
 
 impl<F: FnMut(Seen<'_>) + Send + Unpin + 'static> Observed<F> {
-    pub(crate) fn boxed(inner: Incoming, mut observe: F) -> BoxBody {
+    pub(crate) fn boxed(inner: BoxBody, mut observe: F) -> BoxBody {
         if inner.is_end_stream() {
             observe(Seen::End);
             return full(Bytes::new());
@@ -103,7 +103,7 @@ impl<F: FnMut(Seen<'_>) + Unpin> Body for Observed<F> {
             Poll::Ready(None) => (self.observe)(Seen::End),
             Poll::Ready(Some(Err(_))) | Poll::Pending => {}
         }
-        polled.map_err(Into::into)
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -117,7 +117,7 @@ impl<F: FnMut(Seen<'_>) + Unpin> Body for Observed<F> {
 
 /// An event stream in which `map` may replace or drop whole events.
 pub(crate) struct Rewritten<F> {
-    inner: Incoming,
+    inner: BoxBody,
     splitter: Splitter,
     ready: VecDeque<Bytes>,
     map: F,
@@ -125,7 +125,7 @@ pub(crate) struct Rewritten<F> {
 }
 
 impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Send + Unpin + 'static> Rewritten<F> {
-    pub(crate) fn boxed(inner: Incoming, map: F) -> BoxBody {
+    pub(crate) fn boxed(inner: BoxBody, map: F) -> BoxBody {
         let (splitter, ready) = (Splitter::default(), VecDeque::new());
         Self { inner, splitter, ready, map, ended: false }.boxed_unsync()
     }
@@ -165,7 +165,7 @@ impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
                         self.take_in(data);
                     }
                 }
-                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(e.into()))),
+                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(e))),
                 Poll::Ready(None) => {
                     self.ended = true;
                     let rest = self.splitter.rest();

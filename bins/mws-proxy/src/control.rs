@@ -134,7 +134,8 @@ impl Control {
         else {
             return Ok(());
         };
-        let reply = correlated(&text, reply);
+        let id = Message::parse(text.as_bytes()).ok().and_then(|m| m.id).unwrap_or("null");
+        let reply = correlated(id, reply);
         let message = serde_json::from_str(&reply).map_err(unfit)?;
         let mut tap = self.tap();
         tap.inbox.push_back(message);
@@ -146,20 +147,17 @@ impl Control {
     }
 }
 
-/// The reply under the id of its request: some servers refuse a probe under `null` or another id.
-fn correlated(request: &str, reply: String) -> String {
-    let id = Message::parse(request.as_bytes()).ok().and_then(|m| m.id);
-    let answer = Message::parse(reply.as_bytes());
-    match (id, answer) {
-        (Some(id), Ok(answer)) if answer.error.is_some() && answer.id != Some(id) => {
-            match answer.id {
-                Some(_) => answer.with_id(id),
-                None => {
-                    format!("{{\"id\":{id},{}", answer.text.trim_start().trim_start_matches('{'))
-                }
-            }
+/// An error under the id of its request: some servers refuse one under `null`, none or another id.
+pub(crate) fn correlated(id: &str, reply: String) -> String {
+    let Ok(answer) = Message::parse(reply.as_bytes()) else { return reply };
+    match answer.id {
+        _ if answer.error.is_none() => reply,
+        Some(own) if own == id => reply,
+        Some(_) => answer.with_id(id),
+        None => {
+            let rest = answer.text.trim_start().trim_start_matches('{');
+            format!("{{\"id\":{id},{rest}")
         }
-        _ => reply,
     }
 }
 

@@ -10,11 +10,11 @@ use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
 use mws_event::Kind;
 
-use crate::body::{self, Observed, Rewritten, Seen};
+use crate::body::{Observed, Rewritten, Seen};
 use crate::bridge;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::control::NAME;
+use crate::control::{self, NAME};
 use crate::edit::{Edits, quote};
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
@@ -22,7 +22,7 @@ use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, META_CLIENT, Message};
 use crate::sse;
-use crate::upstream::{Http, Link, Stdio, read_whole};
+use crate::upstream::{Http, Link, Stdio, read_whole, refused_session};
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
 
@@ -185,15 +185,15 @@ impl Proxy {
                 headers::set(&mut headers, SESSION_ID, session);
             }
             let response = http.send(Method::POST, headers, Bytes::from(text.clone())).await?;
-            // A lost session proves that the request was not carried out.
-            if response.status() == StatusCode::NOT_FOUND
-                && control.session_id.is_some()
-                && attempt == 0
-            {
-                http.forget_session(control.session_id.as_deref());
-                continue;
+            let session = control.session_id.as_deref();
+            match refused_session(response, session).await? {
+                Ok(response) => return bridged(response, out, call).await,
+                Err(_) if attempt == 0 => http.forget_session(session),
+                Err(status) => {
+                    let what = format!("the upstream refused its own session with HTTP {status}");
+                    return Err(Fault::new(FaultKind::Http, what));
+                }
             }
-            return bridged(response, out, call).await;
         }
         Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
     }
@@ -227,13 +227,10 @@ impl Proxy {
 
 impl Proxy {
     /// A session's own stream, passed on; the upstream may say there that its tools changed.
-    pub(crate) fn watched(
-        self: &Arc<Self>,
-        response: hyper::Response<hyper::body::Incoming>,
-    ) -> Reply {
+    pub(crate) fn watched(self: &Arc<Self>, response: Reply) -> Reply {
         let (parts, incoming) = response.into_parts();
         if !reply::is_stream(&parts.headers) {
-            return reply::like(&parts, body::passed(incoming));
+            return reply::like(&parts, incoming);
         }
         const MARK: &[u8] = b"notifications/tools/list_changed";
         let shelf = Arc::clone(&self.shelf);
@@ -278,11 +275,7 @@ async fn to_process(
 }
 
 /// The response of a session upstream, made fit for a stateless client.
-async fn bridged(
-    response: hyper::Response<hyper::body::Incoming>,
-    out: &Outgoing,
-    call: Option<OpenCall>,
-) -> Result<Reply, Fault> {
+async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Result<Reply, Fault> {
     let (mut parts, incoming) = response.into_parts();
     parts.headers.remove(SESSION_ID);
     let (id, method, mut call) = (out.id.clone(), out.method.clone(), call);
@@ -296,7 +289,7 @@ async fn bridged(
             }
             Some(sse::with_data(&event, &bridge::to_modern(&text, &method)))
         };
-        return Ok(reply::like(&parts, Rewritten::boxed(incoming, rewrite)));
+        return Ok(reply::edited(&parts, Rewritten::boxed(incoming, rewrite)));
     }
     let body = read_whole(incoming, BODY_MAX).await?;
     if let Some(call) = &mut call {
@@ -308,7 +301,7 @@ async fn bridged(
         let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
         return Err(Fault::new(FaultKind::Http, what));
     }
-    let text = bridge::to_modern(&text, &method);
+    let text = control::correlated(&id, bridge::to_modern(&text, &method));
     Ok(reply::json(bridge::status_of(&text), text))
 }
 

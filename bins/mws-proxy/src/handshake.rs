@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use hyper::{HeaderMap, Method, Response, body::Incoming};
+use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
 use crate::body::Rewritten;
@@ -146,7 +146,7 @@ impl Proxy {
     }
 
     /// Passes a handshake's response on; keeps its result, and adds `tools` where it is missing.
-    async fn learn(&self, response: Response<Incoming>, id: &str) -> Result<Reply, Fault> {
+    async fn learn(&self, response: Reply, id: &str) -> Result<Reply, Fault> {
         let (parts, incoming) = response.into_parts();
         let memory = Arc::clone(&self.upstream.memory);
         if reply::is_stream(&parts.headers) {
@@ -156,19 +156,12 @@ impl Proxy {
                 let edited = text.and_then(|text| keep(&memory, &text));
                 Some(edited.map_or_else(|| event.clone(), |text| sse::with_data(&event, &text)))
             };
-            return Ok(reply::like(&parts, Rewritten::boxed(incoming, rewrite)));
+            return Ok(reply::edited(&parts, Rewritten::boxed(incoming, rewrite)));
         }
         let body = read_whole(incoming, BODY_MAX).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
-        let mut headers = parts.headers.clone();
-        headers.remove(hyper::header::CONTENT_LENGTH);
-        let bytes = match keep(&memory, text) {
-            Some(edited) => Bytes::from(edited),
-            None => body.clone(),
-        };
-        let mut reply = reply::like(&parts, crate::body::full(bytes));
-        reply.headers_mut().remove(hyper::header::CONTENT_LENGTH);
-        Ok(reply)
+        let bytes = keep(&memory, text).map_or_else(|| body.clone(), Bytes::from);
+        Ok(reply::edited(&parts, crate::body::full(bytes)))
     }
 }
 

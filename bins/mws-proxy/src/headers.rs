@@ -58,9 +58,14 @@ pub(crate) fn forwarded(client: &HeaderMap) -> HeaderMap {
     copy(client, fit)
 }
 
-/// The upstream's headers as the client gets them.
+/// The upstream's headers as the client gets them. No web page is let in here, whatever the
+/// upstream would allow.
 pub(crate) fn answered(upstream: &HeaderMap) -> HeaderMap {
-    copy(upstream, |name| !HOP.contains(&name.as_str()))
+    let fit = |name: &HeaderName| {
+        let name = name.as_str();
+        !HOP.contains(&name) && !name.starts_with("access-control-")
+    };
+    copy(upstream, fit)
 }
 
 fn copy(from: &HeaderMap, fit: impl Fn(&HeaderName) -> bool) -> HeaderMap {

@@ -7,8 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 
@@ -69,10 +68,17 @@ pub(crate) fn like(parts: &hyper::http::response::Parts, body: BoxBody) -> Reply
     reply
 }
 
+/// The upstream's response with a body whose length may differ.
+pub(crate) fn edited(parts: &hyper::http::response::Parts, body: BoxBody) -> Reply {
+    let mut reply = like(parts, body);
+    reply.headers_mut().remove(CONTENT_LENGTH);
+    reply
+}
+
 /// The upstream's response byte for byte; a call is finished by what passes.
-pub(crate) fn passed(response: Response<Incoming>, id: &str, call: Option<OpenCall>) -> Reply {
+pub(crate) fn passed(response: Reply, id: &str, call: Option<OpenCall>) -> Reply {
     let (parts, incoming) = response.into_parts();
-    let Some(call) = call else { return like(&parts, body::passed(incoming)) };
+    let Some(call) = call else { return like(&parts, incoming) };
     let mut watch =
         if is_stream(&parts.headers) { CallWatch::events(call, id) } else { CallWatch::json(call) };
     like(&parts, Observed::boxed(incoming, move |seen| watch.see(&seen)))

@@ -8,22 +8,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use mws_catalog::json;
 
+use crate::body;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::edit::Object;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::memory::Memory;
+use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
-use crate::sse::{self, Splitter};
+use crate::upstream::answer::{answer_in, refused_session};
 use crate::upstream::own_request;
 
 #[cfg(feature = "tls")]
@@ -36,8 +37,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 /// For each step of a handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest answer to a request of our own, in bytes.
-const OWN_MAX: usize = 64 * 1024 * 1024;
 
 /// The link to an HTTP upstream.
 pub(crate) struct Http {
@@ -52,7 +51,7 @@ pub(crate) struct Http {
 /// The proxy's own conversation with the upstream.
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
-    pub(crate) shaken: Handshake,
+    pub(crate) shaken: Arc<Handshake>,
     pub(crate) session_id: Option<String>,
 }
 
@@ -106,12 +105,12 @@ impl Http {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, Fault> {
+    ) -> Result<Reply, Fault> {
         self.sender.send(method, headers, body, HEAD_TIMEOUT).await
     }
 
     /// What the upstream said of itself; negotiates at the first call.
-    pub(crate) async fn handshake(&self) -> Result<Handshake, Fault> {
+    pub(crate) async fn handshake(&self) -> Result<Arc<Handshake>, Fault> {
         Ok(self.control().await?.shaken)
     }
 
@@ -150,7 +149,7 @@ impl Http {
         let exchange = self.exchange(Arc::clone(&seen));
         let shaken = control::negotiate(exchange, known).await?;
         let session_id = lock(&seen).session_id.take();
-        Ok(Control { shaken, session_id })
+        Ok(Control { shaken: Arc::new(shaken), session_id })
     }
 
     /// Posts one message of a handshake; keeps the session id and version that come back.
@@ -168,7 +167,7 @@ impl Http {
                     lock(&seen).session_id = Some(session.to_owned());
                 }
                 let Some(id) = request_id(&text) else { return Ok(None) };
-                let answer = tokio::time::timeout(PROBE_TIMEOUT, reply(response, &id)).await;
+                let answer = tokio::time::timeout(PROBE_TIMEOUT, answer_in(response, &id)).await;
                 let answer = answer.unwrap_or_else(|_| Err(silent(PROBE_TIMEOUT)))?;
                 lock(&seen).version = negotiated(&answer);
                 Ok(Some(answer))
@@ -178,22 +177,19 @@ impl Http {
 
     /// Sends a request of our own; opens a new session once when the old one is gone.
     pub(crate) async fn ask(&self, method: &str, params: &Object<'_>) -> Result<String, Fault> {
-        let mut last = None;
+        let params = params.to_json();
         for _ in 0..2 {
             let control = self.control().await?;
-            let params_text = params.to_json();
-            let text = own_request(control.shaken.era, method, Object::of(Some(&params_text)));
+            let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
             let headers = own_headers(&text, session, Some(&control.shaken.version));
-            let response = self.send(Method::POST, headers, text.clone().into()).await?;
-            if response.status() == StatusCode::NOT_FOUND && session.is_some() {
-                self.forget_session(session);
-                last = Some(Fault::new(FaultKind::Http, "the upstream dropped its session"));
-                continue;
+            let response = self.send(Method::POST, headers, text.into()).await?;
+            match refused_session(response, session).await? {
+                Ok(response) => return answer_in(response, "0").await,
+                Err(_) => self.forget_session(session),
             }
-            return reply(response, "0").await;
         }
-        Err(last.unwrap_or_else(|| silent(HEAD_TIMEOUT)))
+        Err(Fault::new(FaultKind::Http, "the upstream refuses its own sessions"))
     }
 
     /// Opens a new session at the next request, unless somebody did already.
@@ -212,7 +208,7 @@ impl Sender {
         mut headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
-    ) -> Result<Response<Incoming>, Fault> {
+    ) -> Result<Reply, Fault> {
         for name in self.headers.keys() {
             headers.remove(name);
         }
@@ -224,7 +220,7 @@ impl Sender {
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
         match tokio::time::timeout(timeout, self.client.request(request)).await {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(response)) => Ok(response.map(body::passed)),
             Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
             Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
             Err(_) => Err(silent(timeout)),
@@ -309,76 +305,6 @@ fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> Head
 
 fn request_id(text: &str) -> Option<String> {
     Message::parse(text.as_bytes()).ok().and_then(|m| m.id.map(str::to_owned))
-}
-
-/// The response to request `id`, out of a JSON body or an event stream.
-async fn reply(response: Response<Incoming>, id: &str) -> Result<String, Fault> {
-    let status = response.status();
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
-    if is_stream && status.is_success() {
-        return from_stream(response.into_body(), id).await;
-    }
-    let body = read_whole(response.into_body(), OWN_MAX).await?;
-    let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
-    if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
-        return String::from_utf8(body.to_vec())
-            .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
-    }
-    // A server of the session era that never heard of the method may answer in plain HTTP.
-    if matches!(status.as_u16(), 400 | 404 | 405 | 406 | 415) {
-        let text = format!("HTTP {}", status.as_u16());
-        return Ok(crate::rpc::error(Some(id), crate::rpc::SERVER_ERROR, &text));
-    }
-    let what = if status.is_success() { "no JSON-RPC message" } else { "an error" };
-    let message = format!("the upstream answered with HTTP {} and {what}", status.as_u16());
-    Err(Fault::new(FaultKind::Http, message))
-}
-
-/// Refusals say nothing about the protocol.
-fn is_refusal(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 401 | 403 | 407 | 429)
-}
-
-async fn from_stream(mut body: Incoming, id: &str) -> Result<String, Fault> {
-    let mut splitter = Splitter::default();
-    loop {
-        while let Some(event) = splitter.next_event() {
-            if let Some(text) = sse::data(&event).filter(|text| is_answer(text, id)) {
-                return Ok(text);
-            }
-        }
-        let cut = || Fault::new(FaultKind::Closed, "the upstream's stream ended without an answer");
-        let frame = body.frame().await.ok_or_else(cut)?.map_err(|_| cut())?;
-        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-        if splitter.len() > OWN_MAX {
-            return Err(too_large(OWN_MAX));
-        }
-    }
-}
-
-/// Also an error under a foreign id: one POST has one answer.
-fn is_answer(text: &str, id: &str) -> bool {
-    sse::answers(text, id) || Message::parse(text.as_bytes()).is_ok_and(|m| m.error.is_some())
-}
-
-/// Reads a body of at most `max` bytes.
-pub(crate) async fn read_whole(mut body: Incoming, max: usize) -> Result<Bytes, Fault> {
-    let mut whole = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
-        let frame = frame.map_err(cut)?;
-        whole.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-        if whole.len() > max {
-            return Err(too_large(max));
-        }
-    }
-    Ok(whole.into())
-}
-
-fn too_large(max: usize) -> Fault {
-    let mib = max / 1024 / 1024;
-    Fault::new(FaultKind::Protocol, format!("the upstream's answer is larger than {mib} MiB"))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

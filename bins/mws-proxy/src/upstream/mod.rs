@@ -3,6 +3,7 @@
 //! Invariant: whoever forwards asks here which era to speak and gets bytes back.
 //! Deliberately absent: several upstreams. A router in front of this seam would own names.
 
+mod answer;
 mod child;
 mod conn;
 mod http;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 use mws_config::{Config, UpstreamKind};
 use mws_state::StateDir;
 
+pub(crate) use answer::{read_whole, refused_session};
 pub(crate) use conn::{Notices, Pending};
-pub(crate) use http::{Http, read_whole};
+pub(crate) use http::Http;
 pub(crate) use stdio::Stdio;
 
 use crate::control::{Handshake, Known, NAME};
@@ -96,7 +98,7 @@ impl Upstream {
     ///
     /// # Errors
     /// When the upstream cannot be reached.
-    pub(crate) async fn handshake(&self, prefer: Era) -> Result<Handshake, Fault> {
+    pub(crate) async fn handshake(&self, prefer: Era) -> Result<Arc<Handshake>, Fault> {
         match &self.link {
             Link::Http(http) => http.handshake().await,
             Link::Stdio(stdio) => Ok(stdio.any_conn(prefer).await?.1),

@@ -36,17 +36,20 @@ pub(crate) struct Stdio {
     session: tokio::sync::Mutex<Slot>,
 }
 
+/// A process and what it said of itself.
+pub(crate) type Open = (Arc<Conn>, Arc<Handshake>);
+
 /// The process of one era.
 #[derive(Default)]
 struct Slot {
-    open: Option<(Arc<Conn>, Handshake)>,
+    open: Option<Open>,
     started: Option<Instant>,
     failures: u32,
     last: Option<Fault>,
 }
 
 impl Slot {
-    fn get(&self) -> Option<(Arc<Conn>, Handshake)> {
+    fn get(&self) -> Option<Open> {
         self.open.clone().filter(|(conn, _)| conn.is_open())
     }
 
@@ -64,10 +67,7 @@ impl Slot {
         Ok(())
     }
 
-    fn settle(
-        &mut self,
-        outcome: Result<(Arc<Conn>, Handshake), Fault>,
-    ) -> Result<(Arc<Conn>, Handshake), Fault> {
+    fn settle(&mut self, outcome: Result<Open, Fault>) -> Result<Open, Fault> {
         match &outcome {
             Ok(open) => self.open = Some(open.clone()),
             Err(fault) => {
@@ -92,7 +92,7 @@ impl Stdio {
     }
 
     /// The process to use for a client of this era, and what it said of itself.
-    pub(crate) async fn conn(&self, era: Era) -> Result<(Arc<Conn>, Handshake), Fault> {
+    pub(crate) async fn conn(&self, era: Era) -> Result<Open, Fault> {
         match (era, self.known()) {
             (Era::Session, Known::Modern) if self.forced => self.modern_conn().await,
             (Era::Session, _) | (Era::Modern, Known::Session(_)) => self.session_conn().await,
@@ -101,7 +101,7 @@ impl Stdio {
     }
 
     /// A process that runs already, else the one for `prefer`.
-    pub(crate) async fn any_conn(&self, prefer: Era) -> Result<(Arc<Conn>, Handshake), Fault> {
+    pub(crate) async fn any_conn(&self, prefer: Era) -> Result<Open, Fault> {
         for slot in [&self.session, &self.modern] {
             if let Some(open) = slot.lock().await.get() {
                 return Ok(open);
@@ -126,7 +126,7 @@ impl Stdio {
         *self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = known;
     }
 
-    async fn session_conn(&self) -> Result<(Arc<Conn>, Handshake), Fault> {
+    async fn session_conn(&self) -> Result<Open, Fault> {
         let mut slot = self.session.lock().await;
         if let Some(open) = slot.get() {
             return Ok(open);
@@ -145,7 +145,7 @@ impl Stdio {
     }
 
     /// Probes for the stateless protocol; a server without it serves its session process.
-    async fn modern_conn(&self) -> Result<(Arc<Conn>, Handshake), Fault> {
+    async fn modern_conn(&self) -> Result<Open, Fault> {
         let mut slot = self.modern.lock().await;
         if let Some(open) = slot.get() {
             return Ok(open);
@@ -185,11 +185,11 @@ impl Stdio {
         self.learn(Known::Session(shaken.version.clone()));
     }
 
-    async fn start(&self, known: Known) -> Result<(Arc<Conn>, Handshake), Fault> {
+    async fn start(&self, known: Known) -> Result<Open, Fault> {
         let (child, tail) = self.command.start()?;
         let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
         match control::negotiate(exchange(Arc::clone(&conn)), known).await {
-            Ok(shaken) => Ok((conn, shaken)),
+            Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
                 // The words of a process that just ended may still be on their way.
                 if !conn.is_open() {

@@ -1,0 +1,111 @@
+//! Reading what an HTTP upstream answers to a request of our own.
+//!
+//! Invariant: sizes are bounded, and a refusal is told apart from an answer.
+//! Deliberately absent: streams that only pass; see [`crate::body`].
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Response, StatusCode};
+
+use crate::body::{self, BoxBody};
+use crate::edit::Object;
+use crate::fault::{Fault, FaultKind};
+use crate::reply::Reply;
+use crate::rpc::Message;
+use crate::sse::{self, Splitter};
+
+/// Largest answer to a request of our own, in bytes.
+const OWN_MAX: usize = 64 * 1024 * 1024;
+
+/// The response to request `id`, out of a JSON body or an event stream.
+pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault> {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+    if is_stream && status.is_success() {
+        return from_stream(response.into_body(), id).await;
+    }
+    let body = read_whole(response.into_body(), OWN_MAX).await?;
+    let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
+    if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
+        return String::from_utf8(body.to_vec())
+            .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
+    }
+    // A server of the session era that never heard of the method may answer in plain HTTP.
+    if matches!(status.as_u16(), 400 | 404 | 405 | 406 | 415) {
+        let text = format!("HTTP {}", status.as_u16());
+        return Ok(crate::rpc::error(Some(id), crate::rpc::SERVER_ERROR, &text));
+    }
+    let what = if status.is_success() { "no JSON-RPC message" } else { "an error" };
+    let message = format!("the upstream answered with HTTP {} and {what}", status.as_u16());
+    Err(Fault::new(FaultKind::Http, message))
+}
+
+/// Refusals say nothing about the protocol.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 403 | 407 | 429)
+}
+
+async fn from_stream(mut body: BoxBody, id: &str) -> Result<String, Fault> {
+    let mut splitter = Splitter::default();
+    loop {
+        while let Some(event) = splitter.next_event() {
+            if let Some(text) = sse::data(&event).filter(|text| is_answer(text, id)) {
+                return Ok(text);
+            }
+        }
+        let cut = || Fault::new(FaultKind::Closed, "the upstream's stream ended without an answer");
+        let frame = body.frame().await.ok_or_else(cut)?.map_err(|_| cut())?;
+        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
+        if splitter.len() > OWN_MAX {
+            return Err(too_large(OWN_MAX));
+        }
+    }
+}
+
+/// Also an error under a foreign id: one POST has one answer.
+fn is_answer(text: &str, id: &str) -> bool {
+    sse::answers(text, id) || Message::parse(text.as_bytes()).is_ok_and(|m| m.error.is_some())
+}
+
+/// Reads a body of at most `max` bytes.
+pub(crate) async fn read_whole(mut body: BoxBody, max: usize) -> Result<Bytes, Fault> {
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
+        let frame = frame.map_err(cut)?;
+        whole.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        if whole.len() > max {
+            return Err(too_large(max));
+        }
+    }
+    Ok(whole.into())
+}
+
+fn too_large(max: usize) -> Fault {
+    let mib = max / 1024 / 1024;
+    Fault::new(FaultKind::Protocol, format!("the upstream's answer is larger than {mib} MiB"))
+}
+
+/// The status, when the upstream refused our session, which proves that the request was not carried
+/// out: 404, or 400 with words about the session.
+pub(crate) async fn refused_session(
+    response: Reply,
+    session: Option<&str>,
+) -> Result<Result<Reply, u16>, Fault> {
+    let status = response.status();
+    let (parts, incoming) = response.into_parts();
+    if session.is_none() || !matches!(status.as_u16(), 400 | 404) {
+        return Ok(Ok(Response::from_parts(parts, incoming)));
+    }
+    let body = read_whole(incoming, OWN_MAX).await?;
+    let words = String::from_utf8_lossy(&body).to_ascii_lowercase();
+    // A 404 that is a JSON-RPC answer to the method is not about the session.
+    let is_answer = Message::parse(&body)
+        .is_ok_and(|m| Object::of(m.error).get("code").is_some_and(|code| code.trim() == "-32601"));
+    if words.contains("session") || (status == StatusCode::NOT_FOUND && !is_answer) {
+        return Ok(Err(status.as_u16()));
+    }
+    Ok(Ok(Response::from_parts(parts, body::full(body))))
+}
