@@ -20,13 +20,17 @@ fn a_stateless_client_uses_tools_of_a_session_upstream() {
     let proxy = lab.proxy(&[]);
     let peer = Peer::stateless(&proxy.url);
     assert_eq!(peer.tool_names(), ["search_tools", "call_tool"]);
-    let params = json!({"name": "apple_pick", "arguments": {"count": 1}, "_meta": {"own": 1}});
-    let text = peer.request("tools/call", &params).message();
+    let meta = peer.meta().replacen('{', r#"{"own":{"n":1e2},"#, 1);
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"name":"apple_pick",{meta}}}}}"#
+    );
+    let text = peer.post("tools/call", Some("apple_pick"), &body).message();
     assert!(text.contains(r#""content":[{"type":"hologram","n":1e2}]"#), "{text}");
     let message: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(message["result"]["resultType"], "complete", "{text}");
     let seen = stub.seen_of("tools/call").pop().unwrap();
     assert!(!seen.body.contains("io.modelcontextprotocol/"), "{}", seen.body);
+    assert!(seen.body.contains(r#""own":{"n":1e2}"#), "{}", seen.body);
     assert!(seen.header("mcp-session-id").is_some());
     assert_ne!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
 }

@@ -103,8 +103,9 @@ fn a_command_that_does_not_exist_is_named_with_the_path_searched() {
     command.args(["--check", "--upstream-command", "no-such-server-1", "--flag"]);
     let done = finish(command.env("PATH", "/usr/bin:/nowhere-2"), "");
     assert_ne!(done.code, 0);
+    let said = done.stdout + &done.stderr;
     for word in ["no-such-server-1", "/nowhere-2"] {
-        assert!(done.stderr.contains(word), "no {word} in {}", done.stderr);
+        assert!(said.contains(word), "no {word} in {said}");
     }
 }
 

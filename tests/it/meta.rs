@@ -4,6 +4,7 @@
 //! Deliberately absent: ranking quality, which `mws-search` measures on its own queries.
 
 use mws_tests::lab::Lab;
+use mws_tests::modern::Modern;
 use mws_tests::peer::Peer;
 use mws_tests::script::{Act, Era, Script, result};
 use mws_tests::stub::Stub;
@@ -90,7 +91,7 @@ fn bad_arguments_are_told_in_a_tool_result() {
             ("call_tool", json!({})),
             ("call_tool", json!({"name": 5})),
             ("call_tool", json!({"name": ""})),
-            ("call_tool", json!({"name": "call_tool", "arguments": {}})),
+            ("call_tool", json!({"name": "zeta_odd", "arguments": [1]})),
             ("search_tools", json!({"query": 5})),
             ("search_tools", json!({"query": ["a"]})),
         ] {
@@ -99,16 +100,47 @@ fn bad_arguments_are_told_in_a_tool_result() {
             let text = result["content"][0]["text"].as_str().unwrap_or_default();
             assert!(!text.is_empty(), "{tool} {arguments}: {result}");
         }
-        let result = peer.call("call_tool", &json!({"name": "zeta_od", "arguments": {}}));
-        assert_eq!(result["isError"], true, "{result}");
-        assert!(result.to_string().contains("zeta_odd"), "no hint in {result}");
         assert!(stub.seen_of("tools/call").is_empty(), "the upstream got a bad call");
     });
 }
 
 #[test]
+fn a_name_that_is_nearly_right_gets_a_hint() {
+    let unknown = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32602,"message":"Unknown tool"}}"#;
+    each_era(RICH, &[], |peer, stub| {
+        let era = if peer.session.is_some() { Era::Session } else { Era::Stateless };
+        let unknown = Act::Message(unknown.to_owned());
+        stub.play(Script::new(era).tools(RICH).on("tools/call", "", unknown));
+        peer.tool_names();
+        let result = peer.call("call_tool", &json!({"name": "zeta_od", "arguments": {}}));
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(result.to_string().contains("zeta_odd"), "no hint in {result}");
+    });
+}
+
+#[test]
+fn call_tool_does_not_call_itself() {
+    each_era(RICH, &[], |peer, stub| {
+        let result = peer.call("call_tool", &json!({"name": "call_tool", "arguments": {}}));
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(stub.seen_of("tools/call").is_empty(), "the upstream got a call of call_tool");
+    });
+}
+
+#[test]
+fn call_tool_works_before_the_first_listing() {
+    let upstream = Modern::start(true);
+    let lab = Lab::facing(&upstream.url);
+    let proxy = lab.proxy(&[]);
+    let inner = json!({"name": "bench_saw", "arguments": {"length": 3, "material": "oak"}});
+    let result = Peer::stateless(&proxy.url).call("call_tool", &inner);
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("bench_saw done"), "{result}");
+}
+
+#[test]
 fn call_tool_sends_the_inner_call_as_it_was_written() {
     each_era(RICH, &[], |peer, stub| {
+        peer.tool_names();
         let inner =
             r#"{"n": 1.10,"region":"eu", "big":123456789012345678901234567890,"s":"\ud800"}"#;
         let params = format!(
@@ -135,6 +167,7 @@ fn parameters_that_no_header_can_hold_are_encoded() {
     let lab = Lab::facing(&stub.url);
     let proxy = lab.proxy(&[]);
     let peer = Peer::stateless(&proxy.url);
+    peer.tool_names();
     for (region, header) in
         [("ä", "=?base64?w6Q=?="), (" x", "=?base64?IHg=?="), ("a\nb", "=?base64?YQpi?=")]
     {
@@ -170,14 +203,15 @@ fn headers_that_concern_the_upstream_are_passed_on_and_others_are_not() {
     let lab = Lab::facing(&stub.url);
     let proxy = lab.proxy(&[]);
     let peer = Peer::stateless(&proxy.url);
-    let extra = "traceparent: 00-1-2-01\nAuthorization: Bearer t\nMcp-Param-Region: eu\nAccept-Encoding: gzip\nProxy-Authorization: x\n";
+    let extra = "traceparent: 00-1-2-01\nAuthorization: Bearer t\nMcp-Param-Region: eu\nAccept-Encoding: gzip\nProxy-Authorization: x\nCookie: a=b\n";
     let head = peer.head("tools/call", Some("apple_pick")) + extra;
     let body = peer.body("1", "tools/call", r#"{"name":"apple_pick"}"#);
     mws_tests::raw::exchange(proxy.address(), &head, body.as_bytes()).unwrap();
     let seen = stub.seen_of("tools/call").pop().unwrap();
     for (name, value) in [
         ("traceparent", Some("00-1-2-01")),
-        ("authorization", Some("Bearer t")),
+        ("authorization", None),
+        ("cookie", None),
         ("mcp-param-region", Some("eu")),
         ("mcp-protocol-version", Some("2026-07-28")),
         ("mcp-method", Some("tools/call")),

@@ -92,7 +92,7 @@ fn a_damaged_working_set_leaves_the_last_good_one_and_one_warning() {
 }
 
 #[test]
-fn without_a_working_set_only_pins_are_listed() {
+fn a_deleted_working_set_leaves_the_last_good_one_until_the_next_start() {
     let stub = Stub::start(Script::new(Era::Stateless));
     let lab = Lab::with_config(&json!({"upstream": {"url": stub.url}, "pins": ["plum_dry"]}));
     let proxy = lab.proxy(&[]);
@@ -102,7 +102,11 @@ fn without_a_working_set_only_pins_are_listed() {
     let peer = running.peer();
     assert!(eventually(Duration::from_secs(3), || peer.tool_names().len() == 4));
     std::fs::remove_file(running.lab.state("working-set.json")).unwrap();
-    running.lists(&["plum_dry"]);
+    assert_eq!(peer.tool_names().len(), 4);
+    let warned = || running.proxy.stderr().contains("working-set.json");
+    assert!(eventually(Duration::from_secs(2), warned), "nothing is said of the deletion");
+    let again = Running { proxy: running.lab.proxy(&[]), ..running };
+    again.lists(&["plum_dry"]);
 }
 
 #[test]
@@ -138,8 +142,10 @@ fn deleting_the_whole_state_never_stops_serving() {
     let running = Running::new();
     running.publish(&["pear_peel"]);
     running.lists(&["pear_peel"]);
-    std::fs::remove_dir_all(running.lab.state("")).unwrap();
-    running.lists(&[]);
+    // The proxy may write while the folder is being emptied.
+    let gone = || std::fs::remove_dir_all(running.lab.state("")).is_ok();
+    assert!(eventually(Duration::from_secs(2), gone));
+    running.lists(&["pear_peel"]);
     assert_eq!(running.peer().call("apple_pick", &json!({}))["content"][0]["text"], "plain answer");
     let recorded = || !running.lab.calls("apple_pick").is_empty();
     let peer = running.peer();

@@ -101,6 +101,10 @@ impl ServerHandler for Workshop {
         Ok(ListToolsResult::with_all_items(TOOLS.iter().map(|name| tool(name)).collect()))
     }
 
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        TOOLS.iter().find(|known| **known == name).map(|known| tool(known))
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -123,13 +127,17 @@ impl ServerHandler for Workshop {
 
 fn tool(name: &'static str) -> Tool {
     let verb = name.split('_').next_back().unwrap_or(name);
-    let schema = json!({
+    let mut schema = json!({
         "type": "object",
         "properties": {
             "length": {"type": "number", "description": "Length in millimetres."},
             "material": {"type": "string", "enum": ["oak", "pine"]},
         },
     });
+    // One tool has a parameter that must be repeated in a header.
+    if name == "bench_saw" {
+        schema["properties"]["material"]["x-mcp-header"] = json!("Material");
+    }
     let schema: JsonObject = serde_json::from_value(schema).unwrap();
     Tool::new(name, format!("Lets the workshop {verb} something ({name})."), schema)
 }
