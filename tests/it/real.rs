@@ -151,7 +151,10 @@ fn all_clients(parts: &Parts, lab: &Lab, upstream: &Upstream) {
             let expected = settled(&direct[1 + number]);
             assert!(expected.get("result").is_some(), "{who}: {name} direct: {expected}");
             let [wrapped, named] = [0, 1].map(|way| settled(&got[2 + 2 * number + way]));
-            assert_eq!(named, expected, "{who}: {name} by its own name");
+            // The inspector itself refuses a name that is not listed.
+            if client != Client::Inspector {
+                assert_eq!(named, expected, "{who}: {name} by its own name");
+            }
             let wrapped = without_hint(wrapped, &expected);
             assert_eq!(wrapped, expected, "{who}: {name} through call_tool");
         }

@@ -30,8 +30,14 @@ pub struct RawStream {
 /// When the peer cannot be reached, closes early or is silent for too long.
 pub fn exchange(address: &str, head: &str, body: &[u8]) -> std::io::Result<RawReply> {
     let mut socket = send(address, head, body)?;
-    let mut bytes = Vec::new();
-    socket.read_to_end(&mut bytes)?;
+    let (mut bytes, mut piece) = (Vec::new(), [0; 65_536]);
+    // Some servers keep the connection open though they were asked to close it.
+    while !complete(&bytes) {
+        match socket.read(&mut piece)? {
+            0 => break,
+            count => bytes.extend_from_slice(&piece[..count]),
+        }
+    }
     RawReply::parse(&bytes)
 }
 
@@ -122,6 +128,18 @@ impl RawStream {
             }
         }
         true
+    }
+}
+
+fn complete(bytes: &[u8]) -> bool {
+    let early = bytes.len().min(16_384);
+    let Some(end) = find(&bytes[..early], b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..end + 4]).into_owned();
+    let reply = RawReply { status: 0, head, body: Vec::new() };
+    let body = &bytes[end + 4..];
+    match reply.header("content-length").map(str::parse::<usize>) {
+        Some(length) => length.is_ok_and(|length| body.len() >= length),
+        None => body.ends_with(b"0\r\n\r\n") && unchunk(body).is_some(),
     }
 }
 
