@@ -1,1 +1,30 @@
-//! Reads client transcripts and appends their tool calls to the event log.
+//! `mws-ingest`: client transcripts in, tool calls out.
+//!
+//! Reads transcripts below the configured roots, `catalog.json` and its own state; writes to the
+//! event log first and to its state after. Invariant: killed at any point, the next run loses
+//! nothing, and what it repeats has the ids it had. Unchanged files are not opened, and when
+//! nothing changed nothing is written.
+//! Deliberately absent: joining with the proxy's own log, which is the reader's of the log to do.
+
+mod calls;
+mod claude_code;
+mod cli;
+mod codec;
+mod emit;
+mod known;
+mod lenient;
+mod names;
+mod read;
+mod records;
+mod roots;
+mod run;
+mod scan;
+mod sighting;
+mod sources;
+mod state;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use cli::Cli;
+pub use run::run;

@@ -1,2 +1,9 @@
 //! Entry point of `mws-ingest`; see the library.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    mws_cli::main("mws-ingest", mws_ingest::run(&mws_ingest::Cli::parse()))
+}

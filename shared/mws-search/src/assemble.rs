@@ -61,27 +61,25 @@ impl Index {
     }
 
     fn add_words(&mut self, found: BTreeMap<String, Vec<Posting>>, tables: &Tables) {
-        let reachable = |key: &&String| {
-            let variants = tables.variants.get(*key);
-            variants.is_some_and(|all| all.keys().any(|word| found.contains_key(word)))
-        };
-        let extra =
-            tables.variants.keys().filter(|key| !found.contains_key(*key)).filter(reachable);
-        let mut texts: Vec<&String> = found.keys().chain(extra).collect();
-        texts.sort();
+        let mut in_catalog: HashMap<u32, &String> = HashMap::new();
+        for text in found.keys() {
+            in_catalog.extend(tables.id(text).map(|id| (id, text)));
+        }
+        let reaches = |id: u32| tables.variants(id).any(|(to, _)| in_catalog.contains_key(&to));
+        let extra = tables.entries().filter(|&(text, id)| !found.contains_key(text) && reaches(id));
+        let mut texts: Vec<&String> = found.keys().chain(extra.map(|(text, _)| text)).collect();
+        texts.sort_unstable();
         let places: HashMap<&String, u32> = texts.iter().copied().zip(0..).collect();
-        for text in &texts {
-            let postings = found.get(*text).map(Vec::as_slice).unwrap_or_default();
+        for &text in &texts {
+            let postings = found.get(text).map(Vec::as_slice).unwrap_or_default();
             let range = append(&mut self.postings, postings.iter().copied());
-            let others = tables.variants.get(*text).into_iter().flatten();
-            let known = others.filter(|(other, _)| found.contains_key(*other));
-            let variants = known.filter_map(|(other, &weight)| {
-                places.get(other).map(|&word| Variant { word, weight })
+            let others = tables.id(text).into_iter().flat_map(|id| tables.variants(id));
+            let variants = others.filter_map(|(to, weight)| {
+                places.get(in_catalog.get(&to)?).map(|&word| Variant { word, weight })
             });
             let variants = append(&mut self.variants, variants);
             let idf = idf(self.tools.len(), postings.len());
-            let text = (*text).clone();
-            self.words.push(IndexWord { text, idf, postings: range, variants });
+            self.words.push(IndexWord { text: text.clone(), idf, postings: range, variants });
         }
         self.lookup.words = self.words.iter().map(|word| word.text.clone()).zip(0..).collect();
     }
@@ -180,7 +178,7 @@ fn impact(counts: [u8; FIELDS], lengths: [u32; FIELDS], averages: [f32; FIELDS])
 }
 
 /// How much it tells that a tool has a word which `holders` of `tools` have.
-fn idf(tools: usize, holders: usize) -> f32 {
+pub(crate) fn idf(tools: usize, holders: usize) -> f32 {
     if holders == 0 {
         return 0.0;
     }

@@ -5,7 +5,7 @@
 
 use crate::index::{Index, Variant};
 use crate::verbs;
-use crate::words;
+use crate::words::{self, Word};
 
 /// Words written together or apart.
 const JOINED: f32 = 0.9;
@@ -50,7 +50,7 @@ pub(crate) struct Scored {
 
 impl Index {
     pub(crate) fn expand(&self, text: &str) -> Query {
-        let spelt = words::plain(text);
+        let spelt = self.spelt(text);
         let stems: Vec<String> = spelt.iter().map(|word| words::stem(word)).collect();
         let (backends, named) = self.named_backends(&stems);
         let extra = self.extra(&spelt, &stems);
@@ -72,6 +72,23 @@ impl Index {
         let others = query.words.iter().filter(|word| !word.names_backend).count();
         query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
+    }
+
+    /// The words of a query; one that case would split stays whole where tools write it so.
+    fn spelt(&self, text: &str) -> Vec<String> {
+        let mut spelt = Vec::new();
+        let mut covered = 0;
+        for Word { text, whole } in words::split(text, true) {
+            if covered > 0 {
+                covered -= text.len().min(covered);
+            } else if whole && self.surface(&text).is_some() {
+                covered = text.len();
+                spelt.push(text);
+            } else if !whole {
+                spelt.push(text);
+            }
+        }
+        spelt
     }
 
     /// Backends whose names stand in the query, and which of its words they take.
@@ -104,6 +121,9 @@ impl Index {
                 }
                 if let Some(phrase) = self.word(&stems[at..at + length].join(" ")) {
                     found.extend(self.variants(phrase));
+                }
+                if found.is_empty() {
+                    continue;
                 }
                 for list in extra.iter_mut().skip(at).take(length) {
                     list.extend(&found);

@@ -61,6 +61,8 @@ pub struct Index {
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
     pub(crate) words: HashMap<String, u32>,
+    /// Folded name of a backend → its place.
+    pub(crate) backend_names: HashMap<String, u32>,
     /// First stem of a backend's name → backends.
     pub(crate) backends: HashMap<String, Vec<u32>>,
     /// Folded name, or name without backend → tools.
@@ -180,6 +182,7 @@ impl Index {
             lookup.words.insert(word.text.clone(), place);
         }
         for (place, backend) in (0..).zip(&self.backends) {
+            lookup.backend_names.entry(words::fold(&backend.name)).or_insert(place);
             if let Some(first) = backend.core.first() {
                 lookup.backends.entry(first.clone()).or_default().push(place);
             }

@@ -3,7 +3,7 @@
 //! Invariant: keywords and types are never taken for words. Deliberately absent: following `$ref`;
 //! definitions are walked where they stand, so each is met once.
 
-use mws_catalog::json;
+use mws_catalog::json::{self, Member};
 
 /// Levels of nesting and parameters that are read.
 const DEPTH: usize = 8;
@@ -15,13 +15,17 @@ pub(crate) fn visit(schema: &str, see: &mut impl FnMut(&str, &str)) {
 }
 
 fn walk(schema: &str, depth: usize, seen: &mut usize, see: &mut impl FnMut(&str, &str)) {
-    if depth > DEPTH {
-        return;
-    }
     for item in json::elements(schema).unwrap_or_default() {
         walk(item, depth + 1, seen, see);
     }
-    for member in json::members(schema).unwrap_or_default() {
+    enter(&json::members(schema).unwrap_or_default(), depth, seen, see);
+}
+
+fn enter(members: &[Member<'_>], depth: usize, seen: &mut usize, see: &mut impl FnMut(&str, &str)) {
+    if depth > DEPTH {
+        return;
+    }
+    for member in members {
         match member.key.as_ref() {
             "properties" => properties(member.value, depth, seen, see),
             "$defs" | "definitions" => {
@@ -46,7 +50,7 @@ fn properties(map: &str, depth: usize, seen: &mut usize, see: &mut impl FnMut(&s
         let members = json::members(property.value).unwrap_or_default();
         let description = json::get(&members, "description").and_then(json::string);
         see(&property.key, description.as_deref().unwrap_or_default());
-        walk(property.value, depth + 1, seen, see);
+        enter(&members, depth + 1, seen, see);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a tool gets the best variant of every query word, never the sum of several; ties go to
 //! the shorter name, then to upstream order. Deliberately absent: what was used before.
 
+use crate::assemble::idf;
 use crate::expand::{Query, QueryWord};
 use crate::index::Index;
 use crate::verbs;
@@ -16,8 +17,8 @@ const UNASKED_DELETE: f32 = 0.75;
 const VERBLESS_DELETE: f32 = 0.9;
 const IN_BACKEND: f32 = 2.5;
 
-/// Below this the best match is called weak.
-const WEAK: f32 = 6.0;
+/// A best match that scores less than this many times what the rarest word tells is called weak.
+const WEAK: f32 = 1.5;
 
 /// What a query found in one tool.
 #[derive(Clone, Copy, Default)]
@@ -88,7 +89,8 @@ impl Index {
             tools.truncate(limit);
         }
         tools.sort_unstable_by(order);
-        Scores { tools, weak: top < WEAK }
+        let weak = tools.is_empty() || top < WEAK * idf(self.tools.len(), 1);
+        Scores { tools, weak }
     }
 
     /// Adds one query word to the tools that have a variant of it.

@@ -144,17 +144,6 @@ fn tail(more: usize) -> String {
     if more == 0 { String::new() } else { format!(",\"more\":{more}") }
 }
 
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Backend => "backend",
-            Self::Ranked => "ranked",
-            Self::Overview => "overview",
-        }
-    }
-}
-
 /// Every backend with the names of its tools; fewer names, then counts, then the largest backends.
 fn overview(index: &Index, listed: &dyn Fn(&str) -> bool) -> Reply {
     let mut groups: Vec<(&str, Vec<String>)> = Vec::new();

@@ -3,7 +3,7 @@
 //! Invariant: a table only adds ways to reach a tool; without it every word still finds itself.
 //! Deliberately absent: other languages; they come as a table of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,10 +16,12 @@ pub(crate) const FORM: f32 = 0.85;
 const SYNONYMS: &str = include_str!("../data/synonyms.txt");
 const ABBREVIATIONS: &str = include_str!("../data/abbreviations.txt");
 
-/// Stem (or phrase of two stems) → what may stand for it, with weights.
+/// What may stand for a stem, or for a phrase of stems, with weights.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    pub(crate) variants: BTreeMap<String, BTreeMap<String, f32>>,
+    ids: HashMap<String, u32>,
+    /// From, to, weight; sorted, one for each pair.
+    links: Vec<(u32, u32, f32)>,
     /// Short form → the words of the phrase it stands for.
     pub(crate) phrases: BTreeMap<String, Vec<String>>,
 }
@@ -30,52 +32,67 @@ impl Tables {
         let mut tables = Self::default();
         for line in lines(SYNONYMS).chain(lines(user)) {
             if let Some(line) = line.strip_prefix('=') {
-                tables.group(&keys(line), FORM);
+                let words = tables.words(line);
+                tables.link(&words, &words, FORM);
             } else if let Some((word, others)) = line.split_once('>') {
-                tables.one_way(&keys(word), &keys(others));
+                let (from, to) = (tables.words(word), tables.words(others));
+                tables.link(&from, &to, SYNONYM);
             } else {
-                tables.group(&keys(line), SYNONYM);
+                let words = tables.words(line);
+                tables.link(&words, &words, SYNONYM);
             }
         }
         for line in lines(ABBREVIATIONS) {
-            tables.abbreviation(&keys(line));
+            let words = tables.words(line);
+            tables.link(&words, &words, FORM);
+            if let Some((short, long)) = line.split_once(char::is_whitespace) {
+                let phrase = key(long.trim());
+                if phrase.contains(' ') {
+                    let words = phrase.split(' ').map(str::to_owned).collect();
+                    tables.phrases.insert(key(short), words);
+                }
+            }
         }
+        tables.sort();
         tables
     }
 
-    fn group(&mut self, keys: &[String], weight: f32) {
-        for from in keys {
-            for to in keys {
-                self.link(from, to, weight);
-            }
+    /// All entries, with their numbers.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, u32)> {
+        self.ids.iter().map(|(text, &id)| (text, id))
+    }
+
+    /// The number of an entry.
+    pub(crate) fn id(&self, text: &str) -> Option<u32> {
+        self.ids.get(text).copied()
+    }
+
+    /// What may stand for an entry: numbers and weights.
+    pub(crate) fn variants(&self, from: u32) -> impl Iterator<Item = (u32, f32)> {
+        let start = self.links.partition_point(|link| link.0 < from);
+        let rest = self.links.get(start..).unwrap_or_default();
+        rest.iter().take_while(move |link| link.0 == from).map(|link| (link.1, link.2))
+    }
+
+    fn words(&mut self, line: &str) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for phrase in line.split_whitespace() {
+            let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+            ids.push(*self.ids.entry(key(phrase)).or_insert(next));
+        }
+        ids
+    }
+
+    fn link(&mut self, from: &[u32], to: &[u32], weight: f32) {
+        for &from in from {
+            let others = to.iter().filter(|&&to| to != from);
+            self.links.extend(others.map(|&to| (from, to, weight)));
         }
     }
 
-    fn one_way(&mut self, from: &[String], to: &[String]) {
-        for from in from {
-            for to in to {
-                self.link(from, to, SYNONYM);
-            }
-        }
-    }
-
-    fn abbreviation(&mut self, keys: &[String]) {
-        if let Some((short, long)) = keys.first().zip(keys.get(1)) {
-            self.link(short, long, FORM);
-            self.link(long, short, FORM);
-            let words: Vec<String> = long.split(' ').map(str::to_owned).collect();
-            if words.len() > 1 {
-                self.phrases.insert(short.clone(), words);
-            }
-        }
-    }
-
-    fn link(&mut self, from: &str, to: &str, weight: f32) {
-        if from != to {
-            let known = self.variants.entry(from.to_owned()).or_default();
-            let held = known.entry(to.to_owned()).or_insert(weight);
-            *held = held.max(weight);
-        }
+    fn sort(&mut self) {
+        self.links.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(b.2.total_cmp(&a.2)));
+        self.links.dedup_by_key(|link| (link.0, link.1));
     }
 }
 
@@ -88,40 +105,43 @@ fn lines(table: &str) -> impl Iterator<Item = &str> {
     table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The entries of a line: stems, those of a phrase joined by a space.
-fn keys(line: &str) -> Vec<String> {
-    let stems = |phrase: &str| -> Vec<String> {
-        phrase.split('_').flat_map(words::plain).map(|word| words::stem(&word)).collect()
-    };
-    line.split_whitespace().map(|phrase| stems(phrase).join(" ")).collect()
+/// The entry for a word or a phrase: its stems, joined by a space.
+fn key(phrase: &str) -> String {
+    let words = phrase.split('_').flat_map(words::plain);
+    words.map(|word| words::stem(&word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn weight(tables: &Tables, from: &str, to: &str) -> Option<f32> {
+        let (from, to) = (tables.id(from)?, tables.id(to)?);
+        tables.variants(from).find(|&(other, _)| other == to).map(|(_, weight)| weight)
+    }
+
     #[test]
     fn links_go_both_ways_or_one() {
         let tables = Tables::new("");
-        let weight =
-            |from: &str, to: &str| tables.variants.get(from).and_then(|v| v.get(to)).copied();
-        assert_eq!(weight("delet", "remov"), Some(SYNONYM));
-        assert_eq!(weight("sign in", "login"), Some(FORM));
-        assert_eq!(weight("repo", "repositori"), Some(FORM));
-        assert!(weight("umbrella", "rain").is_some() && weight("rain", "umbrella").is_none());
+        assert_eq!(weight(&tables, "delet", "remov"), Some(SYNONYM));
+        assert_eq!(weight(&tables, "sign in", "login"), Some(FORM));
+        assert_eq!(weight(&tables, "repo", "repositori"), Some(FORM));
+        assert!(weight(&tables, "umbrella", "rain").is_some());
+        assert_eq!(weight(&tables, "rain", "umbrella"), None);
         assert_eq!(tables.phrases["pr"], ["pull", "request"]);
     }
 
     #[test]
     fn the_user_adds_words() {
         let tables = Tables::new("# mine\nZettel notes\n=\n> \nx\n");
-        assert_eq!(tables.variants["zettel"]["note"], SYNONYM);
+        assert_eq!(weight(&tables, "zettel", "note"), Some(SYNONYM));
     }
 
     #[test]
     fn no_table_line_is_useless() {
         for line in lines(SYNONYMS).chain(lines(ABBREVIATIONS)) {
-            let words = keys(line.trim_start_matches('='));
+            let words = line.trim_start_matches('=').split_whitespace().map(key);
+            let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
             assert!(words.len() > 1 && words.iter().all(|w| w.split(' ').count() < 4), "{line}");
         }
     }

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::words;
+
 const CLASSES: [&str; 10] = [
     " get read fetch retrieve show view display open describe load see check tell inspect ",
     " list ls enumerate browse show all ",
@@ -22,18 +24,21 @@ const CLASSES: [&str; 10] = [
 /// The class of tools that destroy.
 pub(crate) const DELETE: u16 = 1 << 5;
 
-/// The classes of one word, in lower case.
+/// The classes of one word in lower case, or of its stem.
 pub(crate) fn of_word(word: &str) -> u16 {
-    static WORDS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
-        let mut words: HashMap<&str, u16> = HashMap::new();
+    static CLASS_OF: LazyLock<HashMap<String, u16>> = LazyLock::new(|| {
+        let mut words: HashMap<String, u16> = HashMap::new();
         for (bit, class) in CLASSES.iter().enumerate() {
             for word in class.split_whitespace() {
-                *words.entry(word).or_default() |= 1 << bit;
+                *words.entry(word.to_owned()).or_default() |= 1 << bit;
+                if words::stem(word) != word {
+                    *words.entry(words::stem(word)).or_default() |= 1 << bit;
+                }
             }
         }
         words
     });
-    WORDS.get(word).copied().unwrap_or(0)
+    CLASS_OF.get(word).copied().unwrap_or(0)
 }
 
 /// The classes of the first verb in a name.
@@ -50,6 +55,7 @@ mod tests {
         let words = ["issue", "remove", "list"].map(str::to_owned);
         assert_eq!(of_name(&words), DELETE);
         assert_eq!(of_word("show"), 0b11);
+        assert_eq!(of_word(&words::stem("deleting")), DELETE);
         assert_eq!(of_word("issue"), 0);
     }
 }

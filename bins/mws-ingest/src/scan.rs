@@ -1,0 +1,185 @@
+//! Reading a file in windows of whole lines.
+//!
+//! Invariant: a byte counts as consumed only when its line did; memory is one window for each
+//! thread, or twice the longest line, for one thread at a time.
+//! Deliberately absent: memory maps, which die when a client truncates its file.
+
+use std::io::{self, Read};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memchr::memrchr;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Fits the second-level cache.
+const WINDOW: usize = 256 * 1024;
+/// A window may keep this size; beyond it one at a time may grow, and shrinks again.
+const BIG: usize = 1024 * 1024;
+const TAIL: usize = 64;
+
+static BIG_WINDOW: Mutex<()> = Mutex::new(());
+
+/// How the bytes given to a visitor end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With a newline.
+    Whole,
+    /// With the file: the line may still be written.
+    Torn,
+}
+
+/// The last bytes before an offset, by which a file is recognised.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail(Vec<u8>);
+
+impl Tail {
+    /// The last [`TAIL`] of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(bytes[bytes.len().saturating_sub(TAIL)..].to_vec())
+    }
+
+    /// How many bytes before `offset` make its tail.
+    pub(crate) fn len_at(offset: u64) -> usize {
+        usize::try_from(offset).unwrap_or(TAIL).min(TAIL)
+    }
+
+    /// What is stored of it: transcripts' bytes do not enter the state.
+    pub(crate) fn hash(&self) -> u64 {
+        xxh3_64(&self.0)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
+        let excess = self.0.len().saturating_sub(TAIL);
+        self.0.drain(..excess);
+    }
+}
+
+/// The reused buffer of a thread.
+#[derive(Debug)]
+pub(crate) struct Window {
+    bytes: Vec<u8>,
+    alone: Option<MutexGuard<'static, ()>>,
+}
+
+impl Window {
+    /// An empty window.
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; WINDOW], alone: None }
+    }
+
+    fn grow(&mut self) {
+        let len = self.bytes.len() * 2;
+        if len > BIG && self.alone.is_none() {
+            self.alone = Some(BIG_WINDOW.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        self.bytes.resize(len, 0);
+    }
+
+    fn shrink(&mut self, filled: usize) {
+        if self.bytes.len() > BIG && filled <= WINDOW / 2 {
+            self.bytes.truncate(WINDOW);
+            self.bytes.shrink_to_fit();
+            self.alone = None;
+        }
+    }
+}
+
+/// How far a scan got.
+#[derive(Debug)]
+pub(crate) struct Consumed {
+    /// Bytes consumed.
+    pub(crate) bytes: u64,
+    /// The tail at the end of them.
+    pub(crate) tail: Tail,
+}
+
+/// Hands `source` to `visit` in pieces of whole lines, which it may overwrite; at the end of the
+/// file perhaps a torn line, which is consumed only when `visit` says so.
+///
+/// # Errors
+/// When reading fails.
+pub(crate) fn scan(
+    source: &mut dyn Read,
+    window: &mut Window,
+    mut tail: Tail,
+    visit: &mut dyn FnMut(&mut [u8], Ending) -> bool,
+) -> io::Result<Consumed> {
+    let (mut filled, mut searched, mut consumed) = (0, 0, 0);
+    loop {
+        if filled == window.bytes.len() {
+            window.grow();
+        }
+        let read = match source.read(&mut window.bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        filled += read;
+        let Some(newline) = memrchr(b'\n', &window.bytes[searched..filled]) else {
+            searched = filled;
+            continue;
+        };
+        let end = searched + newline + 1;
+        tail.push(&window.bytes[..end]);
+        visit(&mut window.bytes[..end], Ending::Whole);
+        window.bytes.copy_within(end..filled, 0);
+        consumed += end as u64;
+        filled -= end;
+        searched = filled;
+        window.shrink(filled);
+    }
+    if filled > 0 {
+        let mut longer = tail.clone();
+        longer.push(&window.bytes[..filled]);
+        if visit(&mut window.bytes[..filled], Ending::Torn) {
+            consumed += filled as u64;
+            tail = longer;
+        }
+    }
+    window.shrink(0);
+    Ok(Consumed { bytes: consumed, tail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(text: &[u8], take_torn: bool) -> (Vec<u8>, Consumed) {
+        let mut seen = Vec::new();
+        let mut visit = |bytes: &mut [u8], ending: Ending| {
+            if ending == Ending::Whole || take_torn {
+                seen.extend_from_slice(bytes);
+            }
+            bytes.fill(b'?');
+            take_torn
+        };
+        let got = scan(&mut &*text, &mut Window::new(), Tail::default(), &mut visit);
+        let got = got.expect("no I/O error");
+        (seen, got)
+    }
+
+    #[test]
+    fn every_whole_line_is_seen_once_whatever_its_length() {
+        let mut text = Vec::new();
+        for len in [0, 1, 63, 64, 65, WINDOW - 1, WINDOW, WINDOW + 1, 3 * WINDOW, 5] {
+            text.extend(std::iter::repeat_n(b'a' + (len % 26) as u8, len));
+            text.push(b'\n');
+        }
+        let (seen, got) = pieces(&text, false);
+        assert_eq!(seen, text);
+        assert_eq!(got.bytes, text.len() as u64);
+        assert_eq!(got.tail.hash(), Tail::of(&text).hash());
+    }
+
+    #[test]
+    fn a_torn_line_is_consumed_only_on_demand() {
+        let text = b"one\ntwo\nthr";
+        let (seen, got) = pieces(text, false);
+        assert_eq!((seen.as_slice(), got.bytes), (&b"one\ntwo\n"[..], 8));
+        assert_eq!(got.tail.hash(), Tail::of(b"one\ntwo\n").hash());
+        let (seen, got) = pieces(text, true);
+        assert_eq!((seen.as_slice(), got.bytes), (&text[..], 11));
+        assert_eq!(got.tail.hash(), Tail::of(text).hash());
+    }
+}

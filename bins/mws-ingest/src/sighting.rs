@@ -1,0 +1,86 @@
+//! What a reader finds in a transcript: calls, results, and where it ended.
+//!
+//! Invariant: nothing here can hold what was asked or answered.
+//! Deliberately absent: which of several copies counts.
+
+use mws_event::{Timestamp, Via};
+
+/// Which sign decided an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A result without any mark of failure.
+    Result,
+    /// `is_error`.
+    IsError,
+    /// The client's error envelope.
+    ToolUseError,
+    /// The client says that the call was never made.
+    NotExecuted,
+}
+
+impl Why {
+    /// All, in the order of their codes in the state file.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Result, Self::IsError, Self::ToolUseError, Self::NotExecuted];
+
+    /// The word for it in events.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::IsError => "is_error",
+            Self::ToolUseError => "tool_use_error",
+            Self::NotExecuted => "not_executed",
+        }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Success.
+    pub(crate) ok: bool,
+    /// The sign for it.
+    pub(crate) why: Why,
+    /// When the result was written.
+    pub(crate) ts: Option<Timestamp>,
+}
+
+/// A call as one record shows it.
+#[derive(Debug)]
+pub(crate) struct Sighting {
+    /// Id as written.
+    pub(crate) call_id: String,
+    /// Session of the record.
+    pub(crate) session: String,
+    /// Session from which the record was copied.
+    pub(crate) forked_from: Option<String>,
+    /// Upstream name.
+    pub(crate) tool: String,
+    /// Name as written, when it differs.
+    pub(crate) raw: Option<String>,
+    /// How the tool was reached.
+    pub(crate) via: Via,
+    /// Time of the record.
+    pub(crate) ts: Timestamp,
+    /// Version of the client.
+    pub(crate) version: Option<String>,
+    /// Sub-agent.
+    pub(crate) agent: Option<String>,
+    /// Server name as written.
+    pub(crate) server: String,
+}
+
+/// What one file shows.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Calls.
+    pub(crate) calls: Vec<Sighting>,
+    /// Results: id, session, outcome.
+    pub(crate) results: Vec<(String, String, Outcome)>,
+    /// Damaged lines among those that mattered.
+    pub(crate) bad_lines: u64,
+    /// Records recovered from them.
+    pub(crate) salvaged: u64,
+    /// Session and time of its last record.
+    pub(crate) end: Option<(String, Timestamp)>,
+}

@@ -1,0 +1,56 @@
+//! The table of transcript types.
+//!
+//! Invariant: all that is particular to a client is in its reader; adding one is adding a row.
+//! Deliberately absent: clients whose calls only the proxy's own log shows.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use mws_config::Places;
+use mws_event::Timestamp;
+
+use crate::claude_code;
+use crate::names::Names;
+use crate::scan::{Consumed, Tail, Window};
+use crate::sighting::Batch;
+
+/// Call ids below this length are not unique beyond their session.
+pub(crate) const SHORT_ID: usize = 20;
+
+/// Types whose transcripts are known but not read yet.
+pub(crate) const NOT_YET: &[&str] = &["codex"];
+
+/// One file to be read.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// Where it is.
+    pub(crate) path: &'a Path,
+    /// Stands in for a missing time.
+    pub(crate) mtime: Timestamp,
+    /// Whose calls are looked for.
+    pub(crate) names: &'a Names,
+}
+
+type Reader = fn(&Task<'_>, &mut dyn Read, &mut Window, Tail) -> io::Result<(Consumed, Batch)>;
+
+/// A type of transcripts.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// `type` of the configuration, and the client's name in events.
+    pub(crate) name: &'static str,
+    /// Where the client keeps them unless told otherwise.
+    pub(crate) default_roots: fn(&Places) -> Vec<PathBuf>,
+    /// Whether a file, or a directory, of this name is to be looked at.
+    pub(crate) wants: fn(&OsStr, bool) -> bool,
+    /// Reads a file from where it stands.
+    pub(crate) read: Reader,
+}
+
+/// All types that are read.
+pub(crate) static SOURCES: [Source; 1] = [Source {
+    name: "claude-code",
+    default_roots: claude_code::default_roots,
+    wants: claude_code::wants,
+    read: claude_code::read,
+}];

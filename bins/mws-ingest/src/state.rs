@@ -1,0 +1,228 @@
+//! What earlier runs have read: one checksummed file in the state directory.
+//!
+//! Invariant: a file that is damaged or of another version reads as no state at all; then all is
+//! read again, and events that repeat have the ids they had. No byte of a transcript but ids,
+//! names and times is in it. Deliberately absent: partial updates; it is replaced whole.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use mws_event::Timestamp;
+use mws_state::{ReadError, StateDir, publish_if_changed, read_file};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codec::{Decoder, Encoder};
+use crate::known::Known;
+use crate::records::{decode_file, decode_known, encode_file, encode_known};
+
+/// Changes with the format, and when a reader learns to see more in files already read.
+const MAGIC: &[u8; 8] = b"mwsing01";
+const MAX: u64 = 1 << 30;
+
+/// What tells one version of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Device and inode.
+    pub(crate) inode: (u64, u64),
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Last write, in nanoseconds.
+    pub(crate) mtime_ns: i64,
+    /// Last change of the inode, in nanoseconds.
+    pub(crate) ctime_ns: i64,
+}
+
+impl Stamp {
+    /// The stamp of a file.
+    pub(crate) fn of(meta: &Metadata) -> Self {
+        let ns = |seconds: i64, ns: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(ns);
+        Self {
+            inode: (meta.dev(), meta.ino()),
+            size: meta.size(),
+            mtime_ns: ns(meta.mtime(), meta.mtime_nsec()),
+            ctime_ns: ns(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    /// When it was last written.
+    pub(crate) fn mtime(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.mtime_ns.div_euclid(1_000_000))
+    }
+}
+
+/// How far a file was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileRecord {
+    /// The file as it was.
+    pub(crate) stamp: Stamp,
+    /// End of the last record consumed.
+    pub(crate) offset: u64,
+    /// Hash of the first bytes before the offset.
+    pub(crate) head: u64,
+    /// Hash of the last bytes before the offset.
+    pub(crate) tail: u64,
+}
+
+/// All that is known from earlier runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Under which names calls were looked for.
+    pub(crate) fingerprint: u64,
+    /// Files by canonical path, compared as bytes: comparing paths part by part is slow.
+    pub(crate) files: BTreeMap<OsString, FileRecord>,
+    /// Calls by key.
+    pub(crate) known: HashMap<u128, Known>,
+}
+
+fn path(dir: &StateDir) -> PathBuf {
+    dir.ingest_dir().join("state.bin")
+}
+
+impl State {
+    /// Reads the state; an empty one and a warning when it is damaged.
+    pub(crate) fn load(dir: &StateDir) -> (Self, Option<String>) {
+        let path = path(dir);
+        let damage = match read_file(&path, MAX) {
+            Ok((bytes, _)) => match Self::decode(&bytes) {
+                Some(state) => return (state, None),
+                None => "damaged or of another version".to_owned(),
+            },
+            Err(ReadError::Missing) => return (Self::default(), None),
+            Err(e) => e.to_string(),
+        };
+        let warning = format!("{}: {damage}; all transcripts are read again", path.display());
+        (Self::default(), Some(warning))
+    }
+
+    /// Replaces the state, unless it is the same.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old one stays.
+    pub(crate) fn save(&self, dir: &StateDir) -> std::io::Result<()> {
+        publish_if_changed(&path(dir), &self.encode()).map(|_| ())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder(MAGIC.to_vec());
+        out.u64(self.fingerprint);
+        out.len(self.files.len());
+        let mut last: &[u8] = &[];
+        for (path, record) in &self.files {
+            let path = path.as_bytes();
+            let shared = last.iter().zip(path).take_while(|(a, b)| a == b).count();
+            out.u64(shared as u64);
+            out.bytes(&path[shared..]);
+            encode_file(&mut out, record);
+            last = path;
+        }
+        let mut keys: Vec<_> = self.known.keys().copied().collect();
+        keys.sort_unstable();
+        out.len(keys.len());
+        for key in keys {
+            out.u128(key);
+            encode_known(&mut out, &self.known[&key]);
+        }
+        let checksum = xxh3_64(&out.0);
+        out.u64(checksum);
+        out.0
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_last_chunk::<8>()?;
+        if xxh3_64(body) != u64::from_le_bytes(*checksum) {
+            return None;
+        }
+        let mut input = Decoder(body.strip_prefix(MAGIC)?);
+        let mut state = Self { fingerprint: input.u64()?, ..Self::default() };
+        let mut path: Vec<u8> = Vec::new();
+        for _ in 0..input.len()? {
+            path.truncate(usize::try_from(input.u64()?).ok()?);
+            path.extend_from_slice(input.bytes()?);
+            let name = OsString::from_vec(path.clone());
+            state.files.insert(name, decode_file(&mut input)?);
+        }
+        for _ in 0..input.len()? {
+            let key = input.u128()?;
+            state.known.insert(key, decode_known(&mut input)?);
+        }
+        input.0.is_empty().then_some(state)
+    }
+
+    /// The records by inode, to follow files that were moved.
+    pub(crate) fn by_inode(&self) -> HashMap<(u64, u64), FileRecord> {
+        self.files.values().map(|record| (record.stamp.inode, *record)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mws_event::Via;
+
+    use super::*;
+    use crate::known::Pending;
+    use crate::sighting::{Outcome, Why};
+
+    fn sample() -> State {
+        let ts = Timestamp::from_unix_ms(1_772_000_000_000);
+        let outcome = Outcome { ok: false, why: Why::NotExecuted, ts: None };
+        let word = |text: &str| -> Arc<str> { text.into() };
+        let call = Pending {
+            client: word("claude-code"),
+            call_id: "toolu_1".into(),
+            tool: word("mail.send"),
+            raw: Some(word("mail_send")),
+            via: Via::CallTool,
+            ts,
+            version: Some(word("2.1.0")),
+            agent: None,
+            server: word("toolbox"),
+            claims: vec![(word("A"), None)],
+            settled: true,
+            outcome: Some(Outcome { ts: Some(ts), ..outcome }),
+            reported: Some(false),
+            seen: ts,
+        };
+        let stamp = Stamp { inode: (1, 2), size: 3, mtime_ns: -4, ctime_ns: 5 };
+        let file = |offset| FileRecord { stamp, offset, head: 7, tail: 8 };
+        State {
+            fingerprint: 9,
+            files: [("/a/b/c.jsonl", 1), ("/a/b/d.jsonl", 2), ("/a/é", 3)]
+                .map(|(path, offset)| (path.into(), file(offset)))
+                .into(),
+            known: HashMap::from([
+                (1, Known::Done),
+                (2, Known::Result { outcome, reported: None, seen: ts }),
+                (u128::MAX, Known::Call(Box::new(call))),
+            ]),
+        }
+    }
+
+    #[test]
+    fn what_was_written_reads_back() {
+        let state = sample();
+        let bytes = state.encode();
+        assert_eq!(State::decode(&bytes), Some(state));
+    }
+
+    #[test]
+    fn any_damage_is_noticed() {
+        let bytes = sample().encode();
+        for at in 0..bytes.len() {
+            assert_eq!(State::decode(&bytes[..at]), None, "cut at {at}");
+            let mut bad = bytes.clone();
+            bad[at] ^= 4;
+            assert_eq!(State::decode(&bad), None, "flipped at {at}");
+            // Past the checksum too, nothing panics.
+            let body = bad.len() - 8;
+            let checksum = xxh3_64(&bad[..body]).to_le_bytes();
+            bad[body..].copy_from_slice(&checksum);
+            let _ = State::decode(&bad);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Finding transcripts below the roots.
+//!
+//! Invariant: a file is found once, under its canonical path, however many links and roots lead
+//! to it; nothing but regular files is ever opened.
+//! Deliberately absent: reading what is found.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::sources::Source;
+use crate::state::Stamp;
+
+/// A directory or file to start from.
+#[derive(Debug)]
+pub(crate) struct Root {
+    /// Whose transcripts are there.
+    pub(crate) source: &'static Source,
+    /// Where.
+    pub(crate) path: PathBuf,
+}
+
+/// A transcript.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Canonical path.
+    pub(crate) path: PathBuf,
+    /// The file as it is now.
+    pub(crate) stamp: Stamp,
+    /// Whose it is.
+    pub(crate) source: &'static Source,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// Transcripts.
+    pub(crate) files: Vec<Found>,
+    /// Canonical roots.
+    pub(crate) roots: Vec<PathBuf>,
+    /// What could not be looked at, one sentence each.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Looks through `roots`, in order.
+pub(crate) fn walk(roots: &[Root]) -> Walk {
+    let mut walker = Walker::default();
+    for root in roots {
+        match fs::canonicalize(&root.path) {
+            Ok(path) => {
+                walker.visit(root.source, &path, root.path.file_name());
+                walker.found.roots.push(path);
+            }
+            Err(e) => walker.warn(&root.path, &e),
+        }
+    }
+    // Links come last, so that a file is known by its own place where that is below a root.
+    while let Some((source, link)) = walker.links.pop() {
+        if let Ok(path) = fs::canonicalize(&link) {
+            walker.visit(source, &path, link.file_name());
+        }
+    }
+    walker.found
+}
+
+#[derive(Default)]
+struct Walker {
+    found: Walk,
+    links: Vec<(&'static Source, PathBuf)>,
+    seen: HashSet<(u64, u64)>,
+}
+
+impl Walker {
+    /// Looks at a root, or at what the link `name` leads to.
+    fn visit(&mut self, source: &'static Source, path: &Path, name: Option<&OsStr>) {
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => self.directories(source, path.to_owned(), &meta),
+            Ok(meta) => {
+                let names = [name, path.file_name()];
+                if names.into_iter().flatten().any(|name| (source.wants)(name, false)) {
+                    self.file(source, path.to_owned(), &meta);
+                }
+            }
+            Err(e) => self.warn(path, &e),
+        }
+    }
+
+    fn directories(&mut self, source: &'static Source, top: PathBuf, meta: &Metadata) {
+        if !self.seen.insert((meta.dev(), meta.ino())) {
+            return;
+        }
+        let mut pending = vec![top];
+        while let Some(dir) = pending.pop() {
+            if let Err(e) = self.directory(source, &dir, &mut pending) {
+                self.warn(&dir, &e);
+            }
+        }
+    }
+
+    fn directory(
+        &mut self,
+        source: &'static Source,
+        dir: &Path,
+        pending: &mut Vec<PathBuf>,
+    ) -> io::Result<()> {
+        let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (kind, name) = (entry.file_type()?, entry.file_name());
+            if kind.is_symlink() {
+                self.links.push((source, entry.path()));
+            } else if (source.wants)(&name, kind.is_dir()) {
+                match entry.metadata() {
+                    Ok(meta) if meta.is_dir() => {
+                        if self.seen.insert((meta.dev(), meta.ino())) {
+                            pending.push(entry.path());
+                        }
+                    }
+                    Ok(meta) => self.file(source, entry.path(), &meta),
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => self.warn(&entry.path(), &e),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, source: &'static Source, path: PathBuf, meta: &Metadata) {
+        if meta.is_file() && self.seen.insert((meta.dev(), meta.ino())) {
+            self.found.files.push(Found { path, stamp: Stamp::of(meta), source });
+        }
+    }
+
+    fn warn(&mut self, path: &Path, error: &io::Error) {
+        self.found.warnings.push(format!("cannot look at {}: {error}", path.display()));
+    }
+}
