@@ -1,0 +1,35 @@
+//! The integration suite: programs of this workspace, run as a user runs them.
+//!
+//! Invariant: a test talks to a program through files, pipes and sockets only.
+//! Deliberately absent: unit tests (they are beside the code) and fixed sleeps as synchronisation.
+// Everything here is test code; a helper that cannot go on is a failed test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+// Files of a lab are read by nobody else while they are written.
+#![allow(clippy::disallowed_methods)]
+
+/// Client and upstream of different eras.
+mod bridge;
+/// What the proxy is made of.
+mod deps;
+/// What goes wrong around the proxy.
+mod faults;
+/// Bytes in, bytes out.
+mod fidelity;
+/// Who may come in.
+mod frontdoor;
+/// The harness itself, on direct connections.
+mod harness;
+/// Rules of the repository.
+mod layout;
+/// The listing and the two meta-tools.
+mod meta;
+/// From a transcript to a listed tool, and pipes.
+mod pipeline;
+/// Nothing is left behind.
+mod privacy;
+/// Servers and clients written by others.
+mod real;
+/// What is written about a call.
+mod record;
+/// Files published while the proxy runs.
+mod reload;

@@ -1,0 +1,59 @@
+//! A tap on a program that speaks lines: what it prints is shown byte for byte.
+//!
+//! Invariant: the program is ended when the tap is dropped.
+//! Deliberately absent: matching answers to questions by id; a caller asks one thing at a time.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// A running program.
+pub struct Pipe {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Pipe {
+    /// Starts it; what it says on its standard error is dropped.
+    #[must_use]
+    pub fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { stdin: child.stdin.take().unwrap(), child, lines }
+    }
+
+    /// Sends one line.
+    pub fn send(&mut self, line: &str) {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        self.stdin.flush().unwrap();
+    }
+
+    /// Sends one request and returns the first line that carries its id (`"id":ID`).
+    pub fn ask(&mut self, id: &str, line: &str) -> String {
+        self.send(line);
+        let compact = format!("\"id\":{id}");
+        loop {
+            let line = self.lines.recv_timeout(Duration::from_secs(20));
+            let line = line.unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
+            if line.contains(&compact) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
