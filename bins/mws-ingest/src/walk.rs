@@ -51,7 +51,10 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
     for root in roots {
         match fs::canonicalize(&root.path) {
             Ok(path) => {
-                walker.visit(root.source, &path, root.path.file_name());
+                for below in (root.source.narrow)(&path) {
+                    let name = if below == path { root.path.file_name() } else { None };
+                    walker.visit(root.source, &below, name);
+                }
                 walker.found.roots.push(path);
             }
             Err(e) => walker.warn(&root.path, &e),
@@ -63,7 +66,23 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
             walker.visit(source, &path, link.file_name());
         }
     }
+    drop_compressed_copies(&mut walker.found.files);
     walker.found
+}
+
+/// A client that compresses a file leaves the plain one in place until it is done.
+fn drop_compressed_copies(files: &mut Vec<Found>) {
+    let plain = |file: &Found| {
+        let is_compressed = file.path.extension() == Some(OsStr::new("zst"));
+        is_compressed.then(|| file.path.with_extension(""))
+    };
+    let wanted: HashSet<PathBuf> = files.iter().filter_map(plain).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let there: HashSet<PathBuf> =
+        files.iter().filter(|file| wanted.contains(&file.path)).map(|f| f.path.clone()).collect();
+    files.retain(|file| plain(file).is_none_or(|plain| !there.contains(&plain)));
 }
 
 #[derive(Default)]
@@ -71,6 +90,8 @@ struct Walker {
     found: Walk,
     links: Vec<(&'static Source, PathBuf)>,
     seen: HashSet<(u64, u64)>,
+    /// Directories are looked through once for each type.
+    seen_dirs: HashSet<(&'static str, u64, u64)>,
 }
 
 impl Walker {
@@ -89,7 +110,7 @@ impl Walker {
     }
 
     fn directories(&mut self, source: &'static Source, top: PathBuf, meta: &Metadata) {
-        if !self.seen.insert((meta.dev(), meta.ino())) {
+        if !self.is_new(source, meta) {
             return;
         }
         let mut pending = vec![top];
@@ -115,7 +136,7 @@ impl Walker {
             } else if (source.wants)(&name, kind.is_dir()) {
                 match entry.metadata() {
                     Ok(meta) if meta.is_dir() => {
-                        if self.seen.insert((meta.dev(), meta.ino())) {
+                        if self.is_new(source, &meta) {
                             pending.push(entry.path());
                         }
                     }
@@ -126,6 +147,10 @@ impl Walker {
             }
         }
         Ok(())
+    }
+
+    fn is_new(&mut self, source: &'static Source, dir: &Metadata) -> bool {
+        self.seen_dirs.insert((source.name, dir.dev(), dir.ino()))
     }
 
     fn file(&mut self, source: &'static Source, path: PathBuf, meta: &Metadata) {

@@ -5,9 +5,7 @@
 //! of our calls; a result may stand before its call or in another file.
 //! Deliberately absent: deciding which of several copies of a call counts; [`crate::calls`] does.
 
-mod hits;
 mod line;
-mod salvage;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,18 +15,20 @@ use std::path::{Path, PathBuf};
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 use mws_config::Places;
-use mws_event::{Timestamp, Via};
+use mws_event::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::hits::{Hits, TOOL_USE};
 use self::line::{Block, Record};
-use crate::names::Names;
+use crate::hits::Hits;
+use crate::lenient::{Object, parse_ts};
+use crate::names::{Named, Names, SEARCH_TOOLS, upstream};
+use crate::salvage::{self, Trust};
 use crate::scan::{Consumed, Ending, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting};
 use crate::sources::{SHORT_ID, Task};
 
-const SEARCH_TOOLS: &str = "search_tools";
-const CALL_TOOL: &str = "call_tool";
+/// Marks calls (`"tool_use"`) and results (`"tool_use_id"`) of every tool.
+const TOOL_USE: &[u8] = b"tool_use";
 /// Lines without a time that may follow the last one with it.
 const LAST_LINES: usize = 8;
 
@@ -52,12 +52,16 @@ fn projects(places: &Places, config_dir: Option<&str>) -> Vec<PathBuf> {
     homes.into_iter().map(below).collect()
 }
 
-/// Leaves out the long tool outputs and workflow journals that lie in the same tree.
+/// Leaves out the long tool outputs and workflow journals that lie in the same tree, and Codex's
+/// transcripts.
 pub(crate) fn wants(name: &OsStr, is_dir: bool) -> bool {
     if is_dir {
         return name != "tool-results";
     }
-    Path::new(name).extension() == Some(OsStr::new("jsonl")) && name != "journal.jsonl"
+    let is_rollout = name.as_encoded_bytes().starts_with(b"rollout-");
+    Path::new(name).extension() == Some(OsStr::new("jsonl"))
+        && name != "journal.jsonl"
+        && !is_rollout
 }
 
 /// Reads a transcript from where `source` stands.
@@ -95,7 +99,7 @@ impl<'a> Reader<'a> {
             session: session_of(task.path),
             mtime: task.mtime,
             foreign: HashSet::new(),
-            hits: Hits::new(task.names),
+            hits: Hits::new(finders(task.names)),
             time: Finder::new("\"timestamp\":\""),
             session_id: Finder::new("\"sessionId\":\""),
             end: None,
@@ -116,7 +120,7 @@ impl<'a> Reader<'a> {
         let mut hits = std::mem::take(&mut self.hits);
         hits.start(bytes);
         while let Some(hit) = hits.first() {
-            let names_us = hit.needle || !self.is_foreign(&bytes[hit.at + TOOL_USE.len()..]);
+            let names_us = hit.what != 0 || !self.is_foreign(&bytes[hit.at + TOOL_USE.len()..]);
             let end = if names_us { self.line(bytes, hit.at) } else { hit.at + 1 };
             hits.go_on_from(end, bytes);
         }
@@ -128,7 +132,14 @@ impl<'a> Reader<'a> {
     fn line(&mut self, bytes: &mut [u8], at: usize) -> usize {
         let start = memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
         let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline);
-        let damage = salvage::records(&mut bytes[start..end], |record| self.record(record));
+        let damage = salvage::records(&mut bytes[start..end], |bytes, trust| {
+            let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
+                return false;
+            };
+            let record = record.filter(|record| trust == Trust::Line || record.is_complete());
+            record.iter().for_each(|record| self.record(record));
+            record.is_some() || trust == Trust::Line
+        });
         self.batch.bad_lines += u64::from(damage.bad);
         self.batch.salvaged += damage.salvaged;
         end
@@ -170,30 +181,26 @@ impl<'a> Reader<'a> {
             }
             return;
         };
-        let (raw, via) = match tool {
-            CALL_TOOL => match block.inner_name() {
-                Some(inner) => (inner, Via::CallTool),
-                None => return,
-            },
-            _ => (tool.to_owned(), Via::Direct),
+        let resolve = |raw: &str| {
+            let plain = self.names.split(raw).map_or(raw, |(_, tool)| tool);
+            self.names.resolve(plain).to_owned()
         };
-        let plain = self.names.split(&raw).map_or(raw.as_str(), |(_, tool)| tool);
-        if via == Via::CallTool && matches!(plain, CALL_TOOL | SEARCH_TOOLS) {
+        let Some(Named { tool, raw, via }) = upstream(tool, || block.inner_name(), resolve) else {
             return;
-        }
-        let tool = self.names.resolve(plain).to_owned();
+        };
         let own = |text: Option<&str>| text.map(str::to_owned);
         self.batch.calls.push(Sighting {
             call_id: id.to_owned(),
             session: record.session_id.get().unwrap_or(&self.session).to_owned(),
             forked_from: own(record.forked_from()),
-            raw: Some(raw).filter(|raw| *raw != tool),
             tool,
+            raw,
             via,
             ts: record.ts().unwrap_or(self.mtime),
             version: own(record.version.get()),
             agent: own(record.agent_id.get()),
             server: server.to_owned(),
+            end_event: false,
         });
     }
 
@@ -205,7 +212,7 @@ impl<'a> Reader<'a> {
         let (ok, why) = record.outcome(block);
         let session = record.session_id.get().unwrap_or(&self.session);
         let owner = record.forked_from().unwrap_or(session);
-        let outcome = Outcome { ok, why, ts: record.ts() };
+        let outcome = Outcome { ok, why, ts: record.ts(), ms: None };
         self.batch.results.push((id.to_owned(), owner.to_owned(), outcome));
     }
 
@@ -220,7 +227,7 @@ impl<'a> Reader<'a> {
                 let at = finder.find(line)? + finder.needle().len();
                 std::str::from_utf8(until_quote(&line[at..])?).ok()
             };
-            if let Some(ts) = field(&self.time).and_then(line::parse_ts) {
+            if let Some(ts) = field(&self.time).and_then(parse_ts) {
                 let session = field(&self.session_id).unwrap_or(&self.session);
                 self.end = Some((session.to_owned(), ts));
                 return;
@@ -229,6 +236,11 @@ impl<'a> Reader<'a> {
             end = before;
         }
     }
+}
+
+fn finders(names: &Names) -> Vec<Finder<'_>> {
+    let needles = names.needles().iter().map(Finder::as_ref);
+    std::iter::once(Finder::new(TOOL_USE)).chain(needles).collect()
 }
 
 fn until_quote(bytes: &[u8]) -> Option<&[u8]> {
