@@ -253,11 +253,6 @@ impl<'a> Engine<'a> {
         save(self.dir, self.fingerprint, &self.files, self.calls.kept()).map_err(Failure::failed)
     }
 
-    /// Whether there is something to keep.
-    pub(crate) fn changed(&self) -> bool {
-        self.changed
-    }
-
     fn summary(&self) -> Kind {
         let totals = &self.totals;
         Kind::IngestRun {

@@ -33,6 +33,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod watch;
 
 pub use cli::Cli;
 pub use run::run;

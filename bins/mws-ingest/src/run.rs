@@ -54,12 +54,16 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
         }
     }
     if cli.follow {
-        follow(&mut engine, |engine| {
+        let there = || roots(cli, &config, &places).map_or(0, |(found, _)| found.len());
+        follow(&mut engine, there, |engine| {
             // Roots and tools may come while it runs.
             let (found, warnings) = roots(cli, &config, &places)?;
             engine.warn_all(warnings);
             let names = self::names(&config, &dir, engine);
-            engine.read(walk(&found), &names, cli.jobs, Progress::hidden())
+            let mut walk = walk(&found);
+            let dirs = std::mem::take(&mut walk.dirs);
+            engine.read(walk, &names, cli.jobs, Progress::hidden())?;
+            Ok(dirs)
         })?;
     }
     Ok(Exit::Done)

@@ -39,6 +39,8 @@ pub(crate) struct Found {
 pub(crate) struct Walk {
     /// Transcripts.
     pub(crate) files: Vec<Found>,
+    /// Where files were looked for.
+    pub(crate) dirs: Vec<PathBuf>,
     /// Canonical roots.
     pub(crate) roots: Vec<PathBuf>,
     /// What could not be looked at, one sentence each.
@@ -102,6 +104,7 @@ impl Walker {
             Ok(meta) => {
                 let names = [name, path.file_name()];
                 if names.into_iter().flatten().any(|name| (source.wants)(name, false)) {
+                    self.found.dirs.extend(path.parent().map(Path::to_owned));
                     self.file(source, path.to_owned(), &meta);
                 }
             }
@@ -118,6 +121,7 @@ impl Walker {
             if let Err(e) = self.directory(source, &dir, &mut pending) {
                 self.warn(&dir, &e);
             }
+            self.found.dirs.push(dir);
         }
     }
 
