@@ -168,13 +168,16 @@ impl<'a> Engine<'a> {
 
     /// Leaves unchanged files alone, and those that were not looked for; forgets files that are
     /// gone; the others are to be read.
-    fn plan(&mut self, walk: Walk, fingerprint: u64) -> Vec<Job> {
+    fn plan(&mut self, mut walk: Walk, fingerprint: u64) -> Vec<Job> {
         let complete = walk.warnings.is_empty();
-        self.warn_all(walk.warnings);
+        self.warn_all(std::mem::take(&mut walk.warnings));
         if self.fingerprint != fingerprint {
             self.changed |= !self.files.is_empty();
             self.fingerprint = fingerprint;
             self.files.clear();
+        }
+        if self.is_unchanged(&walk) {
+            return Vec::new();
         }
         let mut jobs = Vec::new();
         let mut before = std::mem::take(&mut self.files);
@@ -211,6 +214,15 @@ impl<'a> Engine<'a> {
         }
         self.changed |= !jobs.is_empty();
         jobs
+    }
+
+    /// Whether exactly the files that were read are there, as they were.
+    fn is_unchanged(&self, walk: &Walk) -> bool {
+        let is_known = |found: &Found| {
+            let record = self.files.get(found.path.as_os_str());
+            record.is_some_and(|record| record.stamp == found.stamp)
+        };
+        self.files.len() == walk.files.len() && walk.files.iter().all(is_known)
     }
 
     /// Appends to the log what is ready; true when there was something.

@@ -4,7 +4,7 @@
 //! read again, and events that repeat have the ids they had. No byte of a transcript but ids,
 //! names and times is in it. Deliberately absent: partial updates; it is replaced whole.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -76,8 +76,8 @@ pub(crate) struct FileRecord {
     pub(crate) link: Option<Link>,
 }
 
-/// Files by canonical path, compared as bytes: comparing paths part by part is slow.
-pub(crate) type Files = BTreeMap<OsString, FileRecord>;
+/// Files by canonical path, taken as bytes: comparing paths part by part is slow.
+pub(crate) type Files = HashMap<OsString, FileRecord>;
 
 /// All that is known from earlier runs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -129,8 +129,9 @@ fn encode(fingerprint: u64, files: &Files, kept: &Kept) -> Vec<u8> {
     out.u64(fingerprint);
     out.len(files.len());
     let mut last: &[u8] = &[];
+    let mut files: Vec<_> = files.iter().map(|(path, record)| (path.as_bytes(), record)).collect();
+    files.sort_unstable_by_key(|(path, _)| *path);
     for (path, record) in files {
-        let path = path.as_bytes();
         let shared = last.iter().zip(path).take_while(|(a, b)| a == b).count();
         out.u64(shared as u64);
         out.bytes(&path[shared..]);
@@ -168,7 +169,9 @@ fn decode(bytes: &[u8]) -> Option<State> {
     let mut input = Decoder(body.strip_prefix(MAGIC)?);
     let mut state = State { fingerprint: input.u64()?, ..State::default() };
     let mut path: Vec<u8> = Vec::new();
-    for _ in 0..input.len()? {
+    let len = input.len()?;
+    state.files.reserve(len);
+    for _ in 0..len {
         path.truncate(usize::try_from(input.u64()?).ok()?);
         path.extend_from_slice(input.bytes()?);
         let name = OsString::from_vec(path.clone());
@@ -192,7 +195,6 @@ fn decode(bytes: &[u8]) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
     use std::sync::Arc;
 
     use mws_event::Via;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -131,10 +132,11 @@ impl Walker {
         dir: &Path,
         pending: &mut Vec<PathBuf>,
     ) -> io::Result<()> {
-        let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let (kind, name) = (entry.file_type()?, entry.file_name());
+        let named = |entry: io::Result<fs::DirEntry>| entry.map(|entry| (entry.file_name(), entry));
+        let mut entries = fs::read_dir(dir)?.map(named).collect::<io::Result<Vec<_>>>()?;
+        entries.sort_unstable_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
+        for (name, entry) in entries {
+            let kind = entry.file_type()?;
             if kind.is_symlink() {
                 self.links.push((source, entry.path()));
             } else if (source.wants)(&name, kind.is_dir()) {
