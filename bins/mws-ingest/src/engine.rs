@@ -234,6 +234,7 @@ impl<'a> Engine<'a> {
         if !keys.is_empty() {
             emit::to_log(self.dir, &self.calls, &keys)?;
         }
+        self.changed |= !keys.is_empty();
         self.totals.calls += keys.len() as u64;
         self.calls.reported(&keys);
         self.calls.pass_over();

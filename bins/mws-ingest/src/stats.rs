@@ -43,7 +43,7 @@ pub(crate) fn print(dir: &StateDir) -> Result<Exit, Failure> {
 }
 
 /// The numbers of each client, in the order of [`COLUMNS`].
-fn count(state: &State) -> BTreeMap<&str, [u64; 7]> {
+pub(crate) fn count(state: &State) -> BTreeMap<&str, [u64; 7]> {
     let mut rows: BTreeMap<&str, [u64; 7]> =
         SOURCES.iter().map(|source| (source.name, [0; 7])).collect();
     for record in state.files.values() {
