@@ -5,7 +5,6 @@
 //! Deliberately absent: the command line, and when to make a pass.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mws_cli::Failure;
@@ -19,7 +18,7 @@ use crate::names::Names;
 use crate::progress::Progress;
 use crate::read::{FileRead, Job, read_all};
 use crate::state::{Files, State, save};
-use crate::walk::{Found, Walk};
+use crate::walk::{Found, Walk, shown};
 
 /// Files read ahead of the fold.
 const AHEAD: usize = 64;
@@ -145,12 +144,12 @@ impl<'a> Engine<'a> {
                 self.totals.bytes += read.bytes;
                 self.totals.bad_lines += read.batch.bad_lines;
                 self.totals.salvaged += read.batch.salvaged;
-                self.files.insert(found.path.into(), read.record);
+                self.files.insert(found.key, read.record);
                 self.calls.absorb(found.source.name, read.batch);
             }
             // It was there a moment ago; the next run finds where it went.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => self.warn_all([format!("cannot read {}: {e}", found.path.display())]),
+            Err(e) => self.warn_all([format!("cannot read {}: {e}", shown(&found.path))]),
         }
     }
 
@@ -169,7 +168,7 @@ impl<'a> Engine<'a> {
     /// Leaves unchanged files alone, and those that were not looked for; forgets files that are
     /// gone; the others are to be read.
     fn plan(&mut self, mut walk: Walk, fingerprint: u64) -> Vec<Job> {
-        let complete = walk.warnings.is_empty();
+        let (complete, roots) = (walk.warnings.is_empty(), walk.root_hashes());
         self.warn_all(std::mem::take(&mut walk.warnings));
         if self.fingerprint != fingerprint {
             self.changed |= !self.files.is_empty();
@@ -183,9 +182,9 @@ impl<'a> Engine<'a> {
         let mut before = std::mem::take(&mut self.files);
         let mut news = Vec::new();
         for found in walk.files {
-            match before.remove(found.path.as_os_str()) {
+            match before.remove(&found.key) {
                 Some(record) if record.stamp == found.stamp => {
-                    self.files.insert(found.path.into(), record);
+                    self.files.insert(found.key, record);
                 }
                 Some(record) => jobs.push(Job { record: Some(record), found }),
                 None => news.push(found),
@@ -200,16 +199,16 @@ impl<'a> Engine<'a> {
                 jobs.push(Job { record, found });
             }
         }
-        for (path, record) in before {
-            if complete && walk.roots.iter().any(|root| Path::new(&path).starts_with(root)) {
+        for (key, record) in before {
+            if complete && roots.contains(&record.root) {
                 self.changed = true;
             } else {
-                self.files.insert(path, record);
+                self.files.insert(key, record);
             }
         }
         for job in &jobs {
             if let Some(record) = &job.record {
-                self.files.insert(job.found.path.clone().into(), record.clone());
+                self.files.insert(job.found.key, record.clone());
             }
         }
         self.changed |= !jobs.is_empty();
@@ -219,7 +218,7 @@ impl<'a> Engine<'a> {
     /// Whether exactly the files that were read are there, as they were.
     fn is_unchanged(&self, walk: &Walk) -> bool {
         let is_known = |found: &Found| {
-            let record = self.files.get(found.path.as_os_str());
+            let record = self.files.get(&found.key);
             record.is_some_and(|record| record.stamp == found.stamp)
         };
         self.files.len() == walk.files.len() && walk.files.iter().all(is_known)

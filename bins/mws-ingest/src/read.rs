@@ -89,7 +89,7 @@ fn read_file(job: &Job, names: &Names, window: &mut Window) -> io::Result<FileRe
     let before = job.record.as_ref().filter(|_| resume.is_some());
     let (from, tail) = resume.unwrap_or_default();
     if let Some(before) = before.filter(|_| compressed) {
-        let record = FileRecord { stamp, ..before.clone() };
+        let record = FileRecord { stamp, root: job.found.root, ..before.clone() };
         return Ok(FileRead { record, batch: Batch::default(), bytes: 0 });
     }
     let first_line = if source.wants_first_line && from > 0 { first_line(&file)? } else { None };
@@ -108,6 +108,7 @@ fn read_file(job: &Job, names: &Names, window: &mut Window) -> io::Result<FileRe
         offset,
         head: head_hash(&head, offset),
         tail: tail.hash(),
+        root: job.found.root,
         source: source.code(),
         bad_lines: sum(before.map(|record| record.bad_lines), batch.bad_lines),
         salvaged: sum(before.map(|record| record.salvaged), batch.salvaged),

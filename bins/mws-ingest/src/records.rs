@@ -15,7 +15,7 @@ use crate::state::{FileRecord, Stamp};
 
 pub(crate) fn encode_file(out: &mut Encoder, record: &FileRecord) {
     let Stamp { inode: (dev, ino), size, mtime_ns, ctime_ns } = record.stamp;
-    for n in [dev, ino, size, record.offset, record.head, record.tail] {
+    for n in [dev, ino, size, record.offset, record.head, record.tail, record.root] {
         out.u64(n);
     }
     out.i64(mtime_ns);
@@ -32,7 +32,8 @@ pub(crate) fn encode_file(out: &mut Encoder, record: &FileRecord) {
 
 pub(crate) fn decode_file(input: &mut Decoder<'_>) -> Option<FileRecord> {
     let (inode, size) = ((input.u64()?, input.u64()?), input.u64()?);
-    let (offset, head, tail) = (input.u64()?, input.u64()?, input.u64()?);
+    let (offset, head) = (input.u64()?, input.u64()?);
+    let (tail, root) = (input.u64()?, input.u64()?);
     let stamp = Stamp { inode, size, mtime_ns: input.i64()?, ctime_ns: input.i64()? };
     let source = input.byte().filter(|source| usize::from(*source) < SOURCES.len())?;
     let (bad_lines, salvaged) = (input.u32()?, input.u32()?);
@@ -40,7 +41,7 @@ pub(crate) fn decode_file(input: &mut Decoder<'_>) -> Option<FileRecord> {
         0 => None,
         kind => Some(Link { thread: input.text()?, parent: input.text()?, is_subagent: kind == 2 }),
     };
-    Some(FileRecord { stamp, offset, head, tail, source, bad_lines, salvaged, link })
+    Some(FileRecord { stamp, offset, head, tail, root, source, bad_lines, salvaged, link })
 }
 
 pub(crate) fn encode_known(out: &mut Encoder, known: &Known) {

@@ -2,12 +2,10 @@
 //!
 //! Invariant: a file that is damaged or of another version reads as no state at all; then all is
 //! read again, and events that repeat have the ids they had. No byte of a transcript but ids,
-//! names and times is in it. Deliberately absent: partial updates; it is replaced whole.
+//! names and times is in it, and not where it is. Deliberately absent: partial updates; it is replaced whole.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::Metadata;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -21,7 +19,7 @@ use crate::records::{decode_file, decode_known, encode_file, encode_known};
 use crate::sighting::Link;
 
 /// Changes with the format, and when a reader learns to see more in files already read.
-const MAGIC: &[u8; 8] = b"mwsing02";
+const MAGIC: &[u8; 8] = b"mwsing03";
 const MAX: u64 = 1 << 30;
 
 /// What tells one version of a file from another.
@@ -66,6 +64,8 @@ pub(crate) struct FileRecord {
     pub(crate) head: u64,
     /// Hash of the last bytes before the offset.
     pub(crate) tail: u64,
+    /// Hash of the root below which it was found.
+    pub(crate) root: u64,
     /// Whose transcript it is: its place in [`crate::sources::SOURCES`].
     pub(crate) source: u8,
     /// Damaged lines among those that mattered.
@@ -76,8 +76,8 @@ pub(crate) struct FileRecord {
     pub(crate) link: Option<Link>,
 }
 
-/// Files by canonical path, taken as bytes: comparing paths part by part is slow.
-pub(crate) type Files = HashMap<OsString, FileRecord>;
+/// Files by hash of their canonical path.
+pub(crate) type Files = HashMap<u128, FileRecord>;
 
 /// All that is known from earlier runs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -128,15 +128,11 @@ fn encode(fingerprint: u64, files: &Files, kept: &Kept) -> Vec<u8> {
     let mut out = Encoder(MAGIC.to_vec());
     out.u64(fingerprint);
     out.len(files.len());
-    let mut last: &[u8] = &[];
-    let mut files: Vec<_> = files.iter().map(|(path, record)| (path.as_bytes(), record)).collect();
-    files.sort_unstable_by_key(|(path, _)| *path);
-    for (path, record) in files {
-        let shared = last.iter().zip(path).take_while(|(a, b)| a == b).count();
-        out.u64(shared as u64);
-        out.bytes(&path[shared..]);
+    let mut files: Vec<_> = files.iter().collect();
+    files.sort_unstable_by_key(|(key, _)| **key);
+    for (key, record) in files {
+        out.u128(*key);
         encode_file(&mut out, record);
-        last = path;
     }
     out.len(kept.ends.len());
     for (session, end) in &kept.ends {
@@ -168,14 +164,11 @@ fn decode(bytes: &[u8]) -> Option<State> {
     }
     let mut input = Decoder(body.strip_prefix(MAGIC)?);
     let mut state = State { fingerprint: input.u64()?, ..State::default() };
-    let mut path: Vec<u8> = Vec::new();
     let len = input.len()?;
     state.files.reserve(len);
     for _ in 0..len {
-        path.truncate(usize::try_from(input.u64()?).ok()?);
-        path.extend_from_slice(input.bytes()?);
-        let name = OsString::from_vec(path.clone());
-        state.files.insert(name, decode_file(&mut input)?);
+        let key = input.u128()?;
+        state.files.insert(key, decode_file(&mut input)?);
     }
     let kept = &mut state.kept;
     for _ in 0..input.len()? {
@@ -231,6 +224,7 @@ mod tests {
             offset,
             head: 7,
             tail: 8,
+            root: 6,
             source: 1,
             bad_lines: 2,
             salvaged: 1,
@@ -238,9 +232,7 @@ mod tests {
         };
         State {
             fingerprint: 9,
-            files: [("/a/b/c.jsonl", 1), ("/a/b/d.jsonl", 2), ("/a/é", 3)]
-                .map(|(path, offset)| (path.into(), file(offset)))
-                .into(),
+            files: [(5, file(1)), (u128::MAX, file(2)), (7, file(3))].into(),
             kept: Kept {
                 known: HashMap::from([
                     (1, Known::Done),

@@ -12,6 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
 use crate::sources::Source;
 use crate::state::Stamp;
 
@@ -29,6 +31,10 @@ pub(crate) struct Root {
 pub(crate) struct Found {
     /// Canonical path.
     pub(crate) path: PathBuf,
+    /// Hash of it, under which the state knows the file.
+    pub(crate) key: u128,
+    /// Hash of the root below which it was found.
+    pub(crate) root: u64,
     /// The file as it is now.
     pub(crate) stamp: Stamp,
     /// Whose it is.
@@ -43,9 +49,16 @@ pub(crate) struct Walk {
     /// Where files were looked for.
     pub(crate) dirs: Vec<PathBuf>,
     /// Canonical roots.
-    pub(crate) roots: Vec<PathBuf>,
+    roots: Vec<PathBuf>,
     /// What could not be looked at, one sentence each.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Walk {
+    /// Hashes of the roots.
+    pub(crate) fn root_hashes(&self) -> HashSet<u64> {
+        self.roots.iter().map(|root| xxh3_64(root.as_os_str().as_bytes())).collect()
+    }
 }
 
 /// Looks through `roots`, in order.
@@ -54,23 +67,35 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
     for root in roots {
         match fs::canonicalize(&root.path) {
             Ok(path) => {
+                walker.root = xxh3_64(path.as_os_str().as_bytes());
+                walker.found.roots.push(path.clone());
                 for below in (root.source.narrow)(&path) {
                     let name = if below == path { root.path.file_name() } else { None };
                     walker.visit(root.source, &below, name);
                 }
-                walker.found.roots.push(path);
             }
-            Err(e) => walker.warn(&root.path, &e),
+            Err(e) => {
+                walker.found.roots.push(root.path.clone());
+                walker.warn(&root.path, &e);
+            }
         }
     }
     // Links come last, so that a file is known by its own place where that is below a root.
-    while let Some((source, link)) = walker.links.pop() {
+    while let Some((source, root, link)) = walker.links.pop() {
+        walker.root = root;
         if let Ok(path) = fs::canonicalize(&link) {
             walker.visit(source, &path, link.file_name());
         }
     }
     drop_compressed_copies(&mut walker.found.files);
     walker.found
+}
+
+/// What may be said of a transcript's place: the name of the file, which is that of its session.
+pub(crate) fn shown(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_file = [".jsonl", ".zst"].iter().any(|end| name.ends_with(end));
+    if is_file { format!("transcript {name}") } else { "a directory of transcripts".to_owned() }
 }
 
 /// A client that compresses a file leaves the plain one in place until it is done.
@@ -91,7 +116,9 @@ fn drop_compressed_copies(files: &mut Vec<Found>) {
 #[derive(Default)]
 struct Walker {
     found: Walk,
-    links: Vec<(&'static Source, PathBuf)>,
+    /// Hash of the root at hand.
+    root: u64,
+    links: Vec<(&'static Source, u64, PathBuf)>,
     seen: HashSet<(u64, u64)>,
     /// Directories are looked through once for each type.
     seen_dirs: HashSet<(&'static str, u64, u64)>,
@@ -138,7 +165,7 @@ impl Walker {
         for (name, entry) in entries {
             let kind = entry.file_type()?;
             if kind.is_symlink() {
-                self.links.push((source, entry.path()));
+                self.links.push((source, self.root, entry.path()));
             } else if (source.wants)(&name, kind.is_dir()) {
                 match entry.metadata() {
                     Ok(meta) if meta.is_dir() => {
@@ -161,11 +188,16 @@ impl Walker {
 
     fn file(&mut self, source: &'static Source, path: PathBuf, meta: &Metadata) {
         if meta.is_file() && self.seen.insert((meta.dev(), meta.ino())) {
-            self.found.files.push(Found { path, stamp: Stamp::of(meta), source });
+            let key = xxh3_128(path.as_os_str().as_bytes());
+            let (stamp, root) = (Stamp::of(meta), self.root);
+            self.found.files.push(Found { path, key, root, stamp, source });
         }
     }
 
+    /// Names of directories say what somebody works on, and stay out of warnings.
     fn warn(&mut self, path: &Path, error: &io::Error) {
-        self.found.warnings.push(format!("cannot look at {}: {error}", path.display()));
+        let is_root = self.found.roots.iter().any(|root| root == path);
+        let what = if is_root { path.display().to_string() } else { shown(path) };
+        self.found.warnings.push(format!("cannot look at {what}: {error}"));
     }
 }
