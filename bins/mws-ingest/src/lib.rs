@@ -14,6 +14,7 @@ mod codex;
 mod emit;
 mod engine;
 mod follow;
+mod foreign;
 mod hits;
 mod known;
 mod lenient;

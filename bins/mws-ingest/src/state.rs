@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use mws_event::Timestamp;
-use mws_state::{ReadError, StateDir, publish_if_changed, read_file};
+use mws_state::{ReadError, StateDir, publish, read_file};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::calls::{Kept, Reported};
@@ -20,6 +20,9 @@ use crate::sighting::Link;
 
 /// Changes with the format, and when a reader learns to see more in files already read.
 const MAGIC: &[u8; 8] = b"mwsing03";
+/// About how long the records are, in bytes.
+const FILE: usize = 112;
+const CALL: usize = 48;
 const MAX: u64 = 1 << 30;
 
 /// What tells one version of a file from another.
@@ -111,7 +114,7 @@ impl State {
     }
 }
 
-/// Replaces the state, unless it is the same.
+/// Replaces the state.
 ///
 /// # Errors
 /// When it cannot be written; the old one stays.
@@ -121,11 +124,12 @@ pub(crate) fn save(
     files: &Files,
     kept: &Kept,
 ) -> std::io::Result<()> {
-    publish_if_changed(&path(dir), &encode(fingerprint, files, kept)).map(|_| ())
+    publish(&path(dir), &encode(fingerprint, files, kept))
 }
 
 fn encode(fingerprint: u64, files: &Files, kept: &Kept) -> Vec<u8> {
-    let mut out = Encoder(MAGIC.to_vec());
+    let mut out = Encoder(Vec::with_capacity(files.len() * FILE + kept.known.len() * CALL + 4096));
+    out.0.extend_from_slice(MAGIC);
     out.u64(fingerprint);
     out.len(files.len());
     let mut files: Vec<_> = files.iter().collect();

@@ -7,7 +7,6 @@
 
 mod line;
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,16 +15,16 @@ use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 use mws_config::Places;
 use mws_event::Timestamp;
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::line::{Block, Record};
+use crate::foreign::Foreign;
 use crate::hits::Hits;
 use crate::lenient::{Object, parse_ts};
 use crate::names::{Named, Names, SEARCH_TOOLS, upstream};
 use crate::salvage::{self, Trust};
 use crate::scan::{Consumed, Ending, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting};
-use crate::sources::{SHORT_ID, Task};
+use crate::sources::Task;
 
 /// Marks calls (`"tool_use"`) and results (`"tool_use_id"`) of every tool.
 const TOOL_USE: &[u8] = b"tool_use";
@@ -84,7 +83,7 @@ struct Reader<'a> {
     session: String,
     mtime: Timestamp,
     /// Hashes of the ids of calls to other tools: their results need not be parsed.
-    foreign: HashSet<u64>,
+    foreign: Foreign,
     hits: Hits<'a>,
     time: Finder<'static>,
     session_id: Finder<'static>,
@@ -98,7 +97,7 @@ impl<'a> Reader<'a> {
             names: task.names,
             session: session_of(task.path),
             mtime: task.mtime,
-            foreign: HashSet::new(),
+            foreign: Foreign::default(),
             hits: Hits::new(finders(task.names)),
             time: Finder::new("\"timestamp\":\""),
             session_id: Finder::new("\"sessionId\":\""),
@@ -151,13 +150,13 @@ impl<'a> Reader<'a> {
         if let Some(rest) = rest.strip_prefix(b"_id\"") {
             let rest = rest.trim_ascii_start().strip_prefix(b":").unwrap_or_default();
             let id = rest.trim_ascii_start().strip_prefix(b"\"").and_then(until_quote);
-            return id.is_some_and(|id| self.foreign.contains(&xxh3_64(id)));
+            return id.is_some_and(|id| self.foreign.contains(id));
         }
         let id = rest.strip_prefix(b"\",\"id\":\"").and_then(until_quote);
-        if let Some(id) = id.filter(|id| id.len() >= SHORT_ID) {
+        if let Some(id) = id {
             let name = rest[9 + id.len()..].strip_prefix(b",\"name\":\"").and_then(until_quote);
             if name.is_some_and(|name| !self.names.mentioned_in(name)) {
-                self.foreign.insert(xxh3_64(id));
+                self.foreign.insert(id);
             }
         }
         true
@@ -176,9 +175,7 @@ impl<'a> Reader<'a> {
         let (Some(id), Some(name)) = (block.id.get(), block.name.get()) else { return };
         let Some((server, tool)) = self.names.split(name).filter(|(_, t)| *t != SEARCH_TOOLS)
         else {
-            if id.len() >= SHORT_ID {
-                self.foreign.insert(xxh3_64(id.as_bytes()));
-            }
+            self.foreign.insert(id.as_bytes());
             return;
         };
         let resolve = |raw: &str| {
@@ -206,7 +203,7 @@ impl<'a> Reader<'a> {
 
     fn result(&mut self, record: &Record<'_>, block: &Block<'_>) {
         let Some(id) = block.tool_use_id.get() else { return };
-        if self.foreign.contains(&xxh3_64(id.as_bytes())) {
+        if self.foreign.contains(id.as_bytes()) {
             return;
         }
         let (ok, why) = record.outcome(block);

@@ -90,6 +90,11 @@ struct CallResult {
     ok: Object<Answer>,
     #[serde(rename = "Err")]
     err: Option<IgnoredAny>,
+    /// The answer itself, where it is not wrapped.
+    #[serde(rename = "isError")]
+    is_error: Flag,
+    #[serde(rename = "is_error")]
+    was_error: Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -194,8 +199,14 @@ impl Payload<'_> {
         if result.err.is_some() {
             return Some((false, Why::Err));
         }
-        let answer = result.ok.0.as_ref()?;
-        let failed = [&answer.is_error, &answer.was_error].iter().any(|flag| flag.0 == Some(true));
+        let flags = match &result.ok.0 {
+            Some(answer) => [answer.is_error.0, answer.was_error.0],
+            None => [result.is_error.0, result.was_error.0],
+        };
+        let failed = flags.contains(&Some(true));
+        if result.ok.0.is_none() && flags == [None, None] {
+            return None;
+        }
         Some(if failed { (false, Why::IsError) } else { (true, Why::Result) })
     }
 
@@ -285,6 +296,8 @@ mod tests {
             (r#"{"Ok":{"isError":true}}"#, Some((false, Why::IsError))),
             (r#"{"Ok":{"is_error":true}}"#, Some((false, Why::IsError))),
             (r#"{"Err":"timed out"}"#, Some((false, Why::Err))),
+            (r#"{"content":[],"is_error":true}"#, Some((false, Why::IsError))),
+            (r#"{"content":[],"isError":false}"#, Some((true, Why::Result))),
             ("{}", None),
             (r#""Ok""#, None),
         ] {

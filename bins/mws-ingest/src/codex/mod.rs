@@ -8,7 +8,6 @@
 mod line;
 mod names;
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,10 +16,10 @@ use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 use mws_config::Places;
 use mws_event::Timestamp;
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::line::{Item, Payload, Record};
 pub(crate) use self::names::CodexNames;
+use crate::foreign::Foreign;
 use crate::hits::Hits;
 use crate::lenient::{Object, parse_ts};
 use crate::names::{Named, SEARCH_TOOLS, upstream};
@@ -81,7 +80,7 @@ struct Reader<'a> {
     /// The thread of which this one has a copy, and when it was made.
     copied: Option<(String, Timestamp)>,
     /// Hashes of the ids of calls to other tools: their outputs need not be parsed.
-    foreign: HashSet<u64>,
+    foreign: Foreign,
     hits: Hits<'a>,
     call_id: Finder<'static>,
     end: Option<Timestamp>,
@@ -100,7 +99,7 @@ impl<'a> Reader<'a> {
             in_head: true,
             first_line: true,
             copied: None,
-            foreign: HashSet::new(),
+            foreign: Foreign::default(),
             hits: Hits::new(finders.collect()),
             call_id: Finder::new("\"call_id\":\""),
             end: None,
@@ -191,16 +190,15 @@ impl<'a> Reader<'a> {
         let rest = &bytes[FUNCTION_CALL.len()..];
         if let Some(rest) = rest.strip_prefix(b"_output\"") {
             let id = rest.strip_prefix(b",\"call_id\":\"").and_then(until_quote);
-            return id.is_some_and(|id| self.foreign.contains(&xxh3_64(id)));
+            return id.is_some_and(|id| self.foreign.contains(id));
         }
         if rest.first() == Some(&b'"') {
             let line = &rest[..line_end(rest, 0)];
             let id = self.call_id.find(line).map(|at| &line[at + self.call_id.needle().len()..]);
             if let Some(id) = id.and_then(until_quote)
-                && id.len() >= SHORT_ID
                 && !self.names.mentioned_in(line)
             {
-                self.foreign.insert(xxh3_64(id));
+                self.foreign.insert(id);
             }
         }
         true
@@ -219,9 +217,7 @@ impl<'a> Reader<'a> {
         let (Some(id), Some(name)) = (payload.call_id.get(), payload.name.get()) else { return };
         let ours = self.names.split(payload.namespace.get(), name);
         let Some((server, tool)) = ours.filter(|(_, tool)| *tool != SEARCH_TOOLS) else {
-            if id.len() >= SHORT_ID {
-                self.foreign.insert(xxh3_64(id.as_bytes()));
-            }
+            self.foreign.insert(id.as_bytes());
             return;
         };
         if let Some(named) = upstream(tool, || payload.inner_name(), |raw| self.resolve(raw)) {
@@ -249,7 +245,7 @@ impl<'a> Reader<'a> {
 
     fn output(&mut self, record: &Record<'_>, payload: &Payload<'_>) {
         let Some(id) = payload.call_id.get() else { return };
-        if self.foreign.contains(&xxh3_64(id.as_bytes())) {
+        if self.foreign.contains(id.as_bytes()) {
             return;
         }
         if let Some(ok) = payload.guess() {
