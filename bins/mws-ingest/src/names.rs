@@ -101,7 +101,9 @@ impl Names {
 
     /// Differs when other names are looked for, so that files must be read again.
     pub(crate) fn fingerprint(&self) -> u64 {
-        xxh3_64(self.servers.join("\n").as_bytes())
+        let unseen = self.codex.unseen();
+        let names = self.servers.iter().map(String::as_str).chain(unseen);
+        xxh3_64(names.collect::<Vec<_>>().join("\n").as_bytes())
     }
 
     /// Splits `mcp__<server>__<tool>` or `mcp__plugin_<plugin>_<server>__<tool>` when the server

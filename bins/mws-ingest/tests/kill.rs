@@ -44,7 +44,7 @@ fn a_run_that_was_killed_loses_and_tears_nothing() {
         finish(tmp.path(), &state);
         assert_eq!(log(tmp.path(), &state), truth, "round {round}");
     }
-    assert!(killed > KILLS / 4, "only {killed} of {KILLS} runs were killed in the middle");
+    assert!(killed > KILLS / 10, "only {killed} of {KILLS} runs were killed in the middle");
 }
 
 fn start(dir: &Path, state: &str) -> Child {

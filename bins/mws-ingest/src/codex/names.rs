@@ -100,6 +100,17 @@ impl CodexNames {
         })
     }
 
+    /// Cut names that do not show our server: only the catalog tells that they are ours.
+    pub(crate) fn unseen(&self) -> Vec<&str> {
+        let is_unseen = |(_, (server, _)): &(&String, &(String, String))| {
+            format!("mcp__{server}__").len() > CUT
+        };
+        let mut names: Vec<&str> =
+            self.hashed.iter().filter(is_unseen).map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Whether a server's own name is one of ours.
     pub(crate) fn is_ours(&self, server: &str) -> bool {
         self.servers.iter().any(|form| form == server)
@@ -212,5 +223,9 @@ mod tests {
         let long = CodexNames::new(&["a_server_with_a_long_name"], &[]);
         let cut = cut(&format!("mcp__a_server_with_a_long_name__{}", "x".repeat(64)));
         assert!(long.mentioned_in(cut.expect("cut").as_bytes()));
+        assert!(names.unseen().is_empty());
+        let tool = "x".repeat(64);
+        let both = CodexNames::new(&["toolbox", "a_server_with_a_long_name"], &[&tool]);
+        assert_eq!(both.unseen().len(), 1);
     }
 }
