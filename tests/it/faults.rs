@@ -97,6 +97,21 @@ fn a_child_that_dies_is_started_again() {
 }
 
 #[test]
+fn a_child_that_starts_slowly_is_waited_for() {
+    let stub = bin("mws-stub-stdio").display().to_string();
+    for era in [Era::Session, Era::Stateless] {
+        let lab = Lab::new();
+        let script = serde_json::to_string(&Script::new(era)).unwrap();
+        let file = lab.write("script.json", &script).display().to_string();
+        let line = format!("sleep 4; exec {stub} {file}");
+        let proxy = lab.proxy(&["--upstream-command", "bash", "-c", &line]);
+        let peer = Peer::stateless(&proxy.url);
+        let message = within(20, || peer.ask("tools/call", &json!({"name": "apple_pick"})));
+        assert!(message.to_string().contains("plain answer"), "{era:?}: {message}");
+    }
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_named_with_the_path_searched() {
     let lab = Lab::new();
     let mut command = lab.command(bin("mws-proxy"));
@@ -122,12 +137,18 @@ fn a_port_in_use_is_named() {
 
 #[test]
 fn an_unknown_field_is_a_warning_with_the_nearest_known_name() {
-    let lab =
-        Lab::with_config(&json!({"pinz": [], "promote": {"minSession": 3}, "stateDir": "~/s"}));
-    let done = lab.run("mws", &["paths"]).ok();
-    for word in ["pinz", "pins", "minSession", "minSessions", "config.json"] {
-        assert!(done.stderr.contains(word), "no {word} in {}", done.stderr);
+    let lab = Lab::with_config(&json!({"pinz": [], "promote": {"minSession": 3}}));
+    for program in ["mws-ingest", "mws-report"] {
+        let done = lab.run(program, &[]).ok();
+        for word in ["pinz", "pins", "minSession", "minSessions", "config.json"] {
+            assert!(done.stderr.contains(word), "{program}: no {word} in {}", done.stderr);
+        }
     }
+    let done = lab.run("mws", &["doctor"]);
+    assert!(
+        (done.stdout + &done.stderr).contains("pinz"),
+        "doctor does not name the unknown field"
+    );
 }
 
 #[test]
