@@ -58,17 +58,19 @@ fn is_executable(path: &Path) -> bool {
 
 /// A command that a release has but this installation lacks, or no command at all.
 fn unknown(name: &str) -> Failure {
-    if let Some((_, what)) = EXTERNAL.iter().find(|(known, _)| *known == name) {
+    if EXTERNAL.iter().any(|(known, _)| *known == name) {
         return Failure::failed(format!(
-            "'mws {name}' needs a program that is neither beside mws nor on PATH\nhint: {what}"
-        ));
+            "'mws {name}': its program is neither beside mws nor on PATH"
+        ))
+        .hint("install all of mws and mws-*, for example with scripts/install.sh");
     }
     let known = names();
-    let hint = match mws_cli::nearest(name, known.iter().copied()) {
-        Some(near) => format!("\nhint: did you mean '{near}'?"),
-        None => String::new(),
-    };
-    Failure::usage(format!("'{name}' is no mws command; there are {}{hint}", known.join(", ")))
+    let failure =
+        Failure::usage(format!("'{name}' is no mws command; there are {}", known.join(", ")));
+    match mws_config::nearest(name, known) {
+        Some(near) => failure.hint(format!("did you mean '{near}'?")),
+        None => failure,
+    }
 }
 
 fn names() -> Vec<&'static str> {
@@ -88,9 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_nearest() {
-        let text = unknown("promot").to_string();
-        assert!(text.contains("did you mean 'promote'"), "{text}");
-        assert!(unknown("xyzzy-quux").to_string().contains("there are init, doctor"));
+    fn an_unknown_name_is_answered_with_all_that_there_are() {
+        let failure = unknown("promot");
+        for name in names() {
+            assert!(failure.message().contains(name), "{name}");
+        }
     }
 }

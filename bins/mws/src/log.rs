@@ -5,11 +5,12 @@
 //! Deliberately absent: formatting. `jq` does that better.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
+use mws_cli::{Common, Exit, Failure, Output};
 use mws_event::{Event, ParseError, Timestamp, parse_when};
-use mws_state::{Follower, StateDir};
+use mws_state::Follower;
 use serde::Deserialize;
 
 /// Short enough to feel immediate, long enough to cost nothing.
@@ -50,55 +51,64 @@ enum Verdict {
     Damaged,
 }
 
-/// Prints the log to `out`; returns the number of damaged lines.
-///
-/// # Errors
-/// When the log cannot be read or `out` not be written.
-pub(crate) fn print(
-    args: &LogArgs,
-    since: Option<Timestamp>,
-    state: &StateDir,
-    out: &mut impl Write,
-) -> io::Result<u64> {
-    let filter = Filter { since, types: args.types.clone() };
-    let mut printer = Printer { filter, out, damaged: 0, failed: Ok(()) };
-    let mut follower = Follower::from_start(state, |line| printer.line(line))?;
-    loop {
-        std::mem::replace(&mut printer.failed, Ok(()))?;
-        if !args.follow {
-            return Ok(printer.damaged);
+/// Prints what the flags ask for; with `-f`, until interrupted.
+pub(crate) fn run(args: &LogArgs, common: &Common) -> Result<Exit, Failure> {
+    let (_, state) = common.load()?;
+    let since = args.since.as_deref().map(|when| parse_when(when, mws_state::now()));
+    let filter = Filter {
+        since: since.transpose().map_err(|e| Failure::usage(format!("--since: {e}")))?,
+        types: args.types.clone(),
+    };
+    let out = Output::stdout();
+    let mut out = if args.follow { out.line_buffered() } else { out };
+    let mut printer = Printer::new(filter, |line: &[u8]| out.bytes(line));
+    let mut follower = Follower::from_start(&state, |line| printer.line(line))?;
+    printer.settle()?;
+    if args.follow {
+        loop {
+            std::thread::sleep(POLL);
+            follower.poll(|line| printer.line(line))?;
+            printer.settle()?;
         }
-        printer.out.flush()?;
-        std::thread::sleep(POLL);
-        follower.poll(|line| printer.line(line))?;
     }
+    out.finish()?;
+    Ok(Exit::Done)
 }
 
-/// The start of the wanted time, if one was given.
-///
-/// # Errors
-/// When it is not a time.
-pub(crate) fn since(args: &LogArgs, now: Timestamp) -> Result<Option<Timestamp>, String> {
-    args.since.as_deref().map(|when| parse_when(when, now)).transpose().map_err(|e| e.to_string())
-}
-
-struct Printer<'a, W> {
+/// Judges and writes one line after another.
+struct Printer<W> {
     filter: Filter,
-    out: &'a mut W,
+    write: W,
+    buffer: Vec<u8>,
     damaged: u64,
     failed: io::Result<()>,
 }
 
-impl<W: Write> Printer<'_, W> {
+impl<W: FnMut(&[u8]) -> io::Result<()>> Printer<W> {
+    fn new(filter: Filter, write: W) -> Self {
+        Self { filter, write, buffer: Vec::new(), damaged: 0, failed: Ok(()) }
+    }
+
     fn line(&mut self, line: &[u8]) {
         match self.filter.judge(line) {
             Verdict::Print if self.failed.is_ok() => {
-                self.failed =
-                    self.out.write_all(line).and_then(|()| self.out.write_all(b"\n"));
+                self.buffer.clear();
+                self.buffer.extend_from_slice(line);
+                self.buffer.push(b'\n');
+                self.failed = (self.write)(&self.buffer);
             }
             Verdict::Print | Verdict::Skip => {}
             Verdict::Damaged => self.damaged += 1,
         }
+    }
+
+    /// Says how many lines were skipped since the last time, and how the writing went.
+    fn settle(&mut self) -> io::Result<()> {
+        let damaged = std::mem::take(&mut self.damaged);
+        if damaged > 0 {
+            tracing::warn!("Skipped {damaged} damaged lines of the event log.");
+        }
+        std::mem::replace(&mut self.failed, Ok(()))
     }
 }
 
@@ -149,15 +159,17 @@ mod tests {
 
     #[test]
     fn damage_is_counted_and_the_rest_printed_byte_for_byte() {
-        let tmp = tempfile::tempdir().expect("a directory");
-        let state = StateDir::at(tmp.path());
         let odd = CALL.replace("\"ok\":true", "\"ok\" : true, \"z\":1.0");
-        let text = format!("{CALL}\n{{torn\n{odd}\n{LATER}\nno newline");
-        mws_state::publish(&state.calls(), text.as_bytes()).expect("written");
-        let args = LogArgs { follow: false, since: None, types: Vec::new() };
         let mut out = Vec::new();
-        let damaged = print(&args, None, &state, &mut out).expect("printed");
-        assert_eq!(damaged, 1);
+        let filter = Filter { since: None, types: Vec::new() };
+        let mut printer = Printer::new(filter, |line: &[u8]| {
+            out.extend_from_slice(line);
+            Ok(())
+        });
+        for line in [CALL, "{torn", &odd, "", LATER] {
+            printer.line(line.as_bytes());
+        }
+        assert_eq!(printer.damaged, 1);
         assert_eq!(String::from_utf8(out).expect("UTF-8"), format!("{CALL}\n{odd}\n{LATER}\n"));
     }
 }

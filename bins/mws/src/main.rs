@@ -1,2 +1,7 @@
 //! Entry point of `mws`; see the library.
-fn main() {}
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    mws_cli::main("mws", mws::run(&mws::Cli::parse()))
+}

@@ -56,9 +56,9 @@ fn dated(text: &str, now: Timestamp) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\"@-") {
-        let Some((time, tail)) = after.split_once("@\"").and_then(|(token, tail)| {
-            Some((time_of(token, now)?, tail))
-        }) else {
+        let Some((time, tail)) =
+            after.split_once("@\"").and_then(|(token, tail)| Some((time_of(token, now)?, tail)))
+        else {
             break;
         };
         out.push_str(before);

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 /// The catalog that the demo serves, as `tools/list` result.
 pub(crate) const CATALOG: &str = include_str!("../../../../fixtures/catalog.json");
 
-const VERSIONS: [&str; 5] =
-    ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const VERSIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const LATEST_WITH_SESSION: &str = VERSIONS[1];
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
@@ -48,6 +47,9 @@ fn answer(line: &str) -> Option<String> {
     let request: Request<'_> = serde_json::from_str(line).ok()?;
     let id = request.id?.get();
     let modern = request.params["_meta"][VERSION_KEY].is_string();
+    if request.method == "tools/list" {
+        return Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}", tools(modern)));
+    }
     let body = match result(&request.method, &request.params) {
         Ok(mut result) => {
             if modern {
@@ -72,7 +74,6 @@ fn result(method: &str, params: &Value) -> Result<Value, Value> {
             "_meta": {SERVER_KEY: server_info()},
         })),
         "ping" => Ok(json!({})),
-        "tools/list" => Ok(tools(params["_meta"][VERSION_KEY].is_string())),
         "tools/call" => call(params),
         _ => Err(json!({"code": -32601, "message": format!("method not found: {method}")})),
     }
@@ -93,19 +94,22 @@ fn server_info() -> Value {
     json!({"name": "mws-demo", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn tools(modern: bool) -> Value {
-    let mut list: Value = serde_json::from_str(CATALOG).unwrap_or_default();
-    if modern {
-        list["ttlMs"] = json!(60_000);
-        list["cacheScope"] = json!("public");
+/// The catalog on one line, its tools byte for byte.
+fn tools(modern: bool) -> String {
+    let list = CATALOG.replace('\n', "");
+    match list.strip_suffix('}') {
+        Some(open) if modern => {
+            format!(r#"{open},"ttlMs":60000,"cacheScope":"public","resultType":"complete"}}"#)
+        }
+        _ => list,
     }
-    list
 }
 
 fn call(params: &Value) -> Result<Value, Value> {
     let name = params["name"].as_str().unwrap_or_default();
-    let catalog = tools(false);
-    let Some(tool) = catalog["tools"].as_array().and_then(|all| all.iter().find(|t| t["name"] == name))
+    let catalog: Value = serde_json::from_str(CATALOG).unwrap_or_default();
+    let Some(tool) =
+        catalog["tools"].as_array().and_then(|all| all.iter().find(|t| t["name"] == name))
     else {
         return Err(json!({"code": -32602, "message": format!("unknown tool: {name}")}));
     };
@@ -135,9 +139,13 @@ mod tests {
 
     #[test]
     fn both_eras_are_answered() {
-        let old = ask(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#);
+        let old = ask(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#,
+        );
         assert_eq!(old["result"]["protocolVersion"], "2025-06-18");
-        let unknown = ask(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}"#);
+        let unknown = ask(
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}"#,
+        );
         assert_eq!(unknown["result"]["protocolVersion"], "2025-11-25");
         let new = ask(&format!(
             r#"{{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{{"_meta":{{"{VERSION_KEY}":"2026-07-28"}}}}}}"#
