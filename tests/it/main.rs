@@ -17,6 +17,8 @@ mod faults;
 mod fidelity;
 /// Who may come in.
 mod frontdoor;
+/// The fixtures and the search over them.
+mod gold;
 /// The harness itself, on direct connections.
 mod harness;
 /// Rules of the repository.

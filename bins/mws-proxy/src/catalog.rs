@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BACKGROUND: Duration = Duration::from_secs(30);
 /// How long a failed refresh rests.
 const REST: Duration = Duration::from_secs(30);
+/// How often a name that is not in the list makes it be fetched.
+const MOMENT: Duration = Duration::from_secs(5);
 const FILE_MAX: u64 = 64 * 1024 * 1024;
 const PAGES: usize = 200;
 const TOOLS: usize = 20_000;
@@ -123,6 +125,17 @@ impl Shelf {
         let mut kept = self.kept();
         kept.fetched = None;
         kept.failed = None;
+    }
+
+    /// Fetches the list again unless that was done a moment ago.
+    ///
+    /// # Errors
+    /// As [`Shelf::refresh`].
+    pub(crate) async fn renew(&self, prefer: Era) -> Result<(), Fault> {
+        if self.kept().fetched.is_some_and(|at| at.elapsed() < MOMENT) {
+            return Ok(());
+        }
+        self.refresh(prefer, PATIENCE).await
     }
 
     /// Fetches the list now, unless somebody else just did.

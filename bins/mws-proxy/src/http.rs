@@ -115,7 +115,12 @@ fn guard(request: &Request<Incoming>, port: u16) -> Result<(), (StatusCode, &'st
     if !is_ours(host, port) || authority.is_some_and(|authority| !is_ours(authority, port)) {
         return Err((StatusCode::FORBIDDEN, "this Host is not served here"));
     }
-    if headers.contains_key(ORIGIN) {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let own = |origin: &HeaderValue| {
+        let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+        host.is_some_and(|host| is_ours(host, port))
+    };
+    if origins.next().is_some_and(|origin| !own(origin)) || origins.next().is_some() {
         return Err((StatusCode::FORBIDDEN, "requests from web pages are not served here"));
     }
     let fetch = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);

@@ -64,7 +64,7 @@ impl Proxy {
     /// Answers one message.
     pub(crate) async fn single(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
         let ts = now();
-        let message = match Message::parse(&body) {
+        let message = match Message::parse_strictly(&body) {
             Ok(message) => message,
             Err(why) => return reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, &why)),
         };
@@ -144,6 +144,9 @@ impl Proxy {
                     self.search(&headers, message, id, &caller, inner.arguments.as_deref()).await
                 }
                 Ok(inner) => {
+                    if let Some(why) = self.unknown(&inner.name, caller.era).await {
+                        return tool_error(id, &why, caller.era);
+                    }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
                     let out = self.unwrapped(headers, message, &inner, caller);
                     self.forward(out, Some(call)).await
@@ -217,6 +220,20 @@ impl Proxy {
             conn: caller.conn.clone(),
         });
         reply::json(200, rpc::result(id, &rpc::tool_result(&text, false, caller.era)))
+    }
+
+    /// What to say of a name that the upstream does not have. Without a list nothing is known, and
+    /// an older list is fetched again first: the tool may be new.
+    async fn unknown(self: &Arc<Self>, name: &str, era: Era) -> Option<String> {
+        self.shelf.get(era).await?;
+        if self.has_tool(name) || self.shelf.renew(era).await.is_err() || self.has_tool(name) {
+            return None;
+        }
+        let tools = self.shelf.last()?;
+        let known = tools.catalog.tools().iter().map(mws_catalog::Tool::name);
+        let near = mws_config::nearest(name, known);
+        let hint = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+        Some(format!("There is no tool {name:?}.{hint} search_tools finds tools by what they do."))
     }
 
     fn has_tool(&self, name: &str) -> bool {

@@ -46,13 +46,20 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the envelope.
+    /// Reads the envelope; of a key that stands twice the last counts.
     ///
     /// # Errors
-    /// Not a JSON object, or one with an envelope key twice: two readers could disagree on it.
+    /// Not a JSON object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(body).map_err(|_| "the body is not UTF-8".to_owned())?;
-        let members = json::members(text).ok_or("the body is not a JSON object")?;
+        Self::read(body).map(|(message, _)| message)
+    }
+
+    /// Reads the envelope of a client's message.
+    ///
+    /// # Errors
+    /// Also when an envelope key stands twice: the upstream could read another one than we do.
+    pub(crate) fn parse_strictly(body: &'a [u8]) -> Result<Self, String> {
+        let (message, members) = Self::read(body)?;
         let mut seen: Vec<&str> = Vec::with_capacity(members.len());
         for key in members.iter().map(|m| m.key.as_ref()) {
             if seen.contains(&key) {
@@ -60,15 +67,22 @@ impl<'a> Message<'a> {
             }
             seen.push(key);
         }
+        Ok(message)
+    }
+
+    fn read(body: &'a [u8]) -> Result<(Self, Vec<Member<'a>>), String> {
+        let text = std::str::from_utf8(body).map_err(|_| "the body is not UTF-8".to_owned())?;
+        let members = json::members(text).ok_or("the body is not a JSON object")?;
         let get = |key| json::get(&members, key);
-        Ok(Self {
+        let message = Self {
             text,
             id: get("id"),
             method: get("method").and_then(json::string),
             params: get("params"),
             result: get("result"),
             error: get("error"),
-        })
+        };
+        Ok((message, members))
     }
 
     /// The members of `params`.
@@ -175,7 +189,7 @@ mod tests {
     #[test]
     fn an_envelope_key_twice_is_refused_wherever_it_stands() {
         for bad in [r#"{"method":"a","method":"b"}"#, r#"{"id":1,"i\u0064":2}"#, "[]", "1", ""] {
-            assert!(Message::parse(bad.as_bytes()).is_err(), "{bad}");
+            assert!(Message::parse_strictly(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 

@@ -9,12 +9,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use mws_cli::{Common, Exit, Failure, Output};
-use mws_config::{DEFAULT_CONFIG, Places};
+use mws_config::{Places, default_config};
 
 /// Writes the file that `--config` names, else the one in force.
 pub(crate) fn run(common: &Common) -> Result<Exit, Failure> {
-    let path = common.config.clone().unwrap_or_else(|| Places::from_env().config_file());
-    match write_new(&path) {
+    let places = Places::from_env();
+    let path = common.config.clone().unwrap_or_else(|| places.config_file());
+    match write_new(&path, &default_config(&places)) {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             return Err(Failure::failed(format!(
@@ -31,12 +32,12 @@ pub(crate) fn run(common: &Common) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn write_new(path: &Path) -> io::Result<()> {
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(DEFAULT_CONFIG.as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
@@ -49,11 +50,11 @@ mod tests {
     fn the_file_is_private_and_never_overwritten() {
         let tmp = tempfile::tempdir().expect("a directory");
         let path = tmp.path().join("a/b/config.json");
-        write_new(&path).expect("written");
+        write_new(&path, "{}").expect("written");
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let again = write_new(&path).expect_err("refused");
+        let again = write_new(&path, "[]").expect_err("refused");
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(std::fs::read_to_string(&path).expect("read"), DEFAULT_CONFIG);
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "{}");
     }
 }

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 
 /// Prints one line for each path: its name, a tab, the path.
 pub(crate) fn run(json: bool, common: &Common) -> Result<Exit, Failure> {
-    common.start_logging();
-    let loaded = common.load_config().map_err(Failure::usage)?;
+    let loaded = common.load_with_path()?;
     let paths = all(&loaded.path, &StateDir::at(&loaded.config.state_dir));
     let mut out = Output::stdout();
     if json {

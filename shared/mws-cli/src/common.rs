@@ -56,13 +56,22 @@ impl Common {
     /// # Errors
     /// A configuration that cannot be used: exit 2.
     pub fn load(&self) -> Result<(Config, StateDir), Failure> {
+        let loaded = self.load_with_path()?;
+        let state = StateDir::at(&loaded.config.state_dir);
+        Ok((loaded.config, state))
+    }
+
+    /// As [`Common::load`], for who wants to know which file was read.
+    ///
+    /// # Errors
+    /// A configuration that cannot be used: exit 2.
+    pub fn load_with_path(&self) -> Result<Loaded, Failure> {
         self.start_logging();
         let loaded = self.load_config().map_err(Failure::usage)?;
         for warning in &loaded.warnings {
             tracing::warn!("{}: {warning}.", loaded.path.display());
         }
-        let state = StateDir::at(&loaded.config.state_dir);
-        Ok((loaded.config, state))
+        Ok(loaded)
     }
 
     /// Reads the configuration without a word; the state directory flag is applied.

@@ -18,4 +18,4 @@ pub use load::{ConfigError, Loaded, load, parse};
 pub use nearest::nearest;
 pub use paths::Places;
 pub use secret::Secret;
-pub use template::DEFAULT_CONFIG;
+pub use template::default_config;

@@ -257,15 +257,18 @@ mod tests {
 
     #[test]
     fn the_template_of_init_means_all_defaults_and_raises_no_warning() {
-        let (config, warnings) = parse(crate::DEFAULT_CONFIG.as_bytes(), &places()).expect("valid");
-        let want = Config {
-            transcripts: Some(vec![TranscriptRoot {
-                kind: "claude-code".into(),
-                root: "/h/.claude/projects".into(),
-            }]),
-            ..Config::defaults(&places())
-        };
-        assert_eq!((config, warnings), (want, Vec::new()));
+        for places in [places(), Places { xdg_state: Some("/s".into()), ..places() }] {
+            let text = crate::default_config(&places);
+            let (config, warnings) = parse(text.as_bytes(), &places).expect("valid");
+            let want = Config {
+                transcripts: Some(vec![TranscriptRoot {
+                    kind: "claude-code".into(),
+                    root: "/h/.claude/projects".into(),
+                }]),
+                ..Config::defaults(&places)
+            };
+            assert_eq!((config, warnings), (want, Vec::new()));
+        }
     }
 
     #[test]

@@ -3,8 +3,20 @@
 //! Invariant: it holds the defaults, so writing it changes nothing.
 //! Deliberately absent: settings that few people need; the README lists them.
 
-/// A configuration with every common field at its default.
-pub const DEFAULT_CONFIG: &str = r#"{
+use crate::Places;
+
+/// The directory that the text below names.
+const STATE_DIR: &str = "~/.local/state/mcp-working-set";
+
+/// A configuration with every common field at its default, in the places of this user.
+pub fn default_config(places: &Places) -> String {
+    match &places.xdg_state {
+        None => DEFAULT_CONFIG.to_owned(),
+        Some(_) => DEFAULT_CONFIG.replace(STATE_DIR, &places.state_dir().to_string_lossy()),
+    }
+}
+
+const DEFAULT_CONFIG: &str = r#"{
   "upstream": { "url": "http://127.0.0.1:4483/mcp" },
   "listen": { "host": "127.0.0.1", "port": 4484 },
   "stateDir": "~/.local/state/mcp-working-set",

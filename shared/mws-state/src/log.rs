@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_follower_from_the_start_hands_out_all_and_goes_on() {
         let (_tmp, state) = lab();
-        std::fs::write(state.calls(), "old\n").expect("written");
+        crate::publish(&state.calls(), b"old\n").expect("written");
         let mut log = Appender::open(&state).expect("opened");
         log.append(b"1\n", now()).expect("appended");
         log.append(b"2\n", now().plus_ms(mws_event::DAY_MS)).expect("appended");

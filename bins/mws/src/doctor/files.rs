@@ -50,7 +50,11 @@ fn index(events: &[Event], published: bool) -> Finding {
         }
         (true, Some(_)) => Finding::new(Level::Warn, "index", "built from an earlier catalog")
             .hint("run `mws index`; until then the proxy indexes in memory"),
-        _ => Finding::new(Level::Warn, "index", "none yet")
+        (true, None) => {
+            Finding::new(Level::Warn, "index", "the log does not say from which catalog")
+                .hint("run `mws index --full`")
+        }
+        (false, _) => Finding::new(Level::Warn, "index", "none yet")
             .hint("run `mws index`; until then the proxy indexes in memory"),
     }
 }
@@ -149,6 +153,7 @@ mod tests {
         assert_eq!(index(&[changed("a"), built("a")], true).level, Level::Ok);
         assert_eq!(index(&[changed("a"), built("a"), changed("b")], true).level, Level::Warn);
         assert_eq!(index(&[changed("a"), built("a")], false).level, Level::Warn);
+        assert_eq!(index(&[changed("a")], true).level, Level::Warn);
     }
 
     #[test]
