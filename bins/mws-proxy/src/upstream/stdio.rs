@@ -4,6 +4,7 @@
 //! server that speaks both is not run twice for nothing.
 //! Deliberately absent: a process of its own for each client.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -107,7 +108,13 @@ impl Stdio {
                 return Ok(open);
             }
         }
-        self.conn(prefer).await
+        match (self.conn(prefer).await, prefer) {
+            // The server may speak the other protocol alone.
+            (Err(f), Era::Session) if f.kind == FaultKind::Protocol && !self.forced => {
+                self.modern_conn().await
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     pub(crate) async fn stop(&self) {
@@ -188,7 +195,15 @@ impl Stdio {
     async fn start(&self, known: Known) -> Result<Open, Fault> {
         let (child, tail) = self.command.start()?;
         let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
-        match control::negotiate(exchange(Arc::clone(&conn)), known).await {
+        let silent = Arc::new(AtomicBool::new(false));
+        let probing = exchange(Arc::clone(&conn), PROBE_TIMEOUT, Arc::clone(&silent));
+        let mut shaken = control::negotiate(probing, known).await;
+        // The probe may have been early rather than unknown: a server can be slow to start.
+        if shaken.is_err() && silent.load(Ordering::Relaxed) && conn.is_open() {
+            let patient = exchange(Arc::clone(&conn), START_TIMEOUT, silent);
+            shaken = control::negotiate(patient, Known::Modern).await.or(shaken);
+        }
+        match shaken {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
                 // The words of a process that just ended may still be on their way.
@@ -210,10 +225,10 @@ fn begin(slot: &mut Slot) {
 }
 
 /// Sends one message of a handshake over the pipe. A probe that gets no answer counts as refused:
-/// on a pipe there is nothing else that silence could mean.
-fn exchange(conn: Arc<Conn>) -> Exchange {
+/// for the time being, and `silent` says that it did.
+fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchange {
     Arc::new(move |text: String| {
-        let conn = Arc::clone(&conn);
+        let (conn, silent) = (Arc::clone(&conn), Arc::clone(&silent));
         Box::pin(async move {
             let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
             let message = Message::parse(text.as_bytes()).map_err(unfit)?;
@@ -222,7 +237,7 @@ fn exchange(conn: Arc<Conn>) -> Exchange {
                 return Ok(None);
             };
             let is_probe = message.method.as_deref() == Some("server/discover");
-            let limit = if is_probe { PROBE_TIMEOUT } else { START_TIMEOUT };
+            let limit = if is_probe { probe } else { START_TIMEOUT };
             let mut pending = conn.request(&text, "own", None)?;
             let answer = async {
                 loop {
@@ -235,6 +250,7 @@ fn exchange(conn: Arc<Conn>) -> Exchange {
             match tokio::time::timeout(limit, answer).await {
                 Ok(answer) => answer.map(Some),
                 Err(_) if is_probe => {
+                    silent.store(true, Ordering::Relaxed);
                     Ok(Some(crate::rpc::error(Some(id), crate::rpc::METHOD_NOT_FOUND, "no answer")))
                 }
                 Err(_) => Err(Fault::new(
