@@ -35,3 +35,5 @@ mod real;
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The front on stdin and stdout.
+mod stdio;

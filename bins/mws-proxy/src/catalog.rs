@@ -75,6 +75,7 @@ impl Shelf {
     /// Starts with what `catalog.json` holds.
     pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
         let tools = match read_file(&state.catalog(), FILE_MAX) {
+            Ok(_) if !upstream.memory.has_catalog() => None,
             Ok((bytes, _)) => match Catalog::parse(&bytes) {
                 Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new()))),
                 Err(e) => {
@@ -200,10 +201,11 @@ impl Shelf {
             return;
         }
         self.recorder.record(Event::Record(Record::new(now(), changed(before.as_deref(), &tools))));
-        let path = self.state.catalog();
+        let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
         tokio::task::spawn_blocking(move || {
-            if let Err(e) = publish_if_changed(&path, &tools.catalog.to_json()) {
-                tracing::warn!("Cannot keep the upstream's tool list: {e}.");
+            match publish_if_changed(&path, &tools.catalog.to_json()) {
+                Ok(_) => memory.keep_catalog(),
+                Err(e) => tracing::warn!("Cannot keep the upstream's tool list: {e}."),
             }
         });
     }

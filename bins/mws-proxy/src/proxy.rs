@@ -53,22 +53,35 @@ pub(crate) struct Rendered {
 }
 
 impl Proxy {
-    /// Answers one POSTed body.
-    pub(crate) async fn post(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+    /// Answers one body; `conn` names the connection where no session id does.
+    pub(crate) async fn post(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        body: Bytes,
+        conn: Option<&str>,
+    ) -> Reply {
         if body.trim_ascii_start().first() == Some(&b'[') {
-            return self.batch(headers, &body).await;
+            return self.batch(headers, &body, conn).await;
         }
-        self.single(headers, body).await
+        self.single(headers, body, conn).await
     }
 
     /// Answers one message.
-    pub(crate) async fn single(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+    pub(crate) async fn single(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        body: Bytes,
+        conn: Option<&str>,
+    ) -> Reply {
         let ts = now();
         let message = match Message::parse_strictly(&body) {
             Ok(message) => message,
             Err(why) => return reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, &why)),
         };
-        let caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
+        let mut caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
+        if let Some(conn) = conn {
+            caller.conn = Some(conn.to_owned());
+        }
         let method = message.method.as_deref().map(str::to_owned);
         match (method.as_deref(), message.id) {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,

@@ -57,6 +57,12 @@ pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
+/// True for a JSON body.
+pub(crate) fn is_json(reply: &Reply) -> bool {
+    let kind = reply.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
 /// The upstream's response with another body.
 pub(crate) fn like(parts: &hyper::http::response::Parts, body: BoxBody) -> Reply {
     let mut reply = Response::new(body);

@@ -1,16 +1,68 @@
-//! The GET streams of clients in front of an upstream process.
+//! GET and DELETE: the streams of sessions, and their end.
 //!
-//! Invariant: what belongs to no request goes to every stream that is open.
+//! Invariant: over HTTP they are the upstream's, passed on; what an upstream process says to nobody
+//! goes to every stream that is open.
 //! Deliberately absent: replay after a disconnect; events here carry no ids.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::mpsc::{self, UnboundedSender};
 
 use crate::body::Channel;
+use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::headers;
+use crate::http::refuse;
+use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
+use crate::rpc::{MODERN, Message};
 use crate::sse;
+use crate::upstream::Link;
+
+impl Proxy {
+    /// Answers a GET or a DELETE.
+    pub(crate) async fn session_stream(
+        self: &Arc<Self>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Reply {
+        let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        if version.is_some_and(|version| version >= MODERN) {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
+        }
+        let id = headers.get(SESSION_ID).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let own = self.sessions.own(id);
+        match &self.upstream.link {
+            Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
+            Link::Stdio(_) if method == Method::DELETE => {
+                self.sessions.close(id);
+                reply::empty(StatusCode::OK)
+            }
+            Link::Stdio(_) => self.streams.open(),
+            Link::Http(http) => {
+                let nothing = Message::parse(b"{}").ok();
+                let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
+                let mut headers = headers::forwarded(headers);
+                let opened = match &caller {
+                    Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
+                    None => Ok(()),
+                };
+                if method == Method::DELETE {
+                    self.sessions.close(id);
+                }
+                let sent = match opened {
+                    Ok(()) => http.send(method.clone(), headers, Bytes::new()).await,
+                    Err(fault) => Err(fault),
+                };
+                match sent {
+                    Ok(response) => self.watched(response),
+                    Err(fault) => refuse(StatusCode::BAD_GATEWAY, &fault.message),
+                }
+            }
+        }
+    }
+}
 
 /// All open streams.
 #[derive(Debug, Default)]

@@ -69,7 +69,7 @@ impl Common {
         self.start_logging();
         let loaded = self.load_config().map_err(Failure::usage)?;
         for warning in &loaded.warnings {
-            tracing::warn!("{}: {warning}.", loaded.path.display());
+            tracing::warn!("{}: {warning}", loaded.path.display());
         }
         Ok(loaded)
     }
