@@ -67,6 +67,12 @@ fn a_cancelled_request_is_cancelled_upstream_and_others_go_on() {
     let peer = Peer::stateless("http://127.0.0.1:1/mcp");
     client.ask("1", &peer.body("1", "tools/list", "{}"));
     client.send(&peer.body("2", "tools/call", r#"{"name":"plum_dry"}"#));
+    let recorded = |word: &str| {
+        mws_tests::lab::eventually(std::time::Duration::from_secs(5), || {
+            std::fs::read_to_string(&record).is_ok_and(|text| text.contains(word))
+        })
+    };
+    assert!(recorded("plum_dry"));
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
     let answer = client.ask("3", &peer.body("3", "tools/call", r#"{"name":"apple_pick"}"#));
     assert!(answer.contains("plain answer"), "{answer}");
