@@ -25,7 +25,6 @@ fn a_session_client_is_served_in_front_of_http_and_of_a_process() {
         let call = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"apple_pick","arguments":{}}}}"#;
         let got = client.ask("3", call);
         assert_eq!(got, format!(r#"{{"jsonrpc":"2.0","id":3,"result":{ODD}}}"#), "{upstream}");
-        drop(client);
         let seen = mws_tests::lab::eventually(std::time::Duration::from_secs(5), || {
             lab.calls("apple_pick").len() == 1
         });
