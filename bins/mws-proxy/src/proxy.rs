@@ -14,7 +14,7 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::call::OpenCall;
-use crate::caller::Caller;
+use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
@@ -82,11 +82,16 @@ impl Proxy {
         if let Some(conn) = conn {
             caller.conn = Some(conn.to_owned());
         }
+        if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
+            return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
+        }
         let method = message.method.as_deref().map(str::to_owned);
         match (method.as_deref(), message.id) {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
-            (Some("initialize"), Some(_)) => self.initialize(headers, &message, caller).await,
+            (Some("initialize"), Some(_)) if caller.era == Era::Session => {
+                self.initialize(headers, &message, caller).await
+            }
             (Some("server/discover"), Some(id)) => {
                 self.discover(headers, &message, id, caller).await
             }
@@ -300,20 +305,19 @@ fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Resul
         return Ok(());
     }
     let params = message.params();
-    let meta = message.meta();
-    let wanted = [
-        (headers::METHOD, message.method.clone()),
-        (headers::NAME, json::get(&params, "name").and_then(json::string)),
-        (
-            crate::caller::PROTOCOL_VERSION,
-            json::get(&meta, rpc::META_VERSION).and_then(json::string),
-        ),
-    ];
+    let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
+    let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
+    if message.method.as_deref() == Some("tools/call") {
+        wanted.push((headers::NAME, json::get(&params, "name").and_then(json::string)));
+    }
     for (name, body) in wanted {
-        let Some(header) = headers.get(name) else { continue };
-        let header = header.to_str().ok().and_then(headers::decoded);
-        if header.as_deref() != body.as_deref() {
-            return Err(format!("the header {name} does not agree with the body"));
+        let header = headers.get(name).and_then(|header| header.to_str().ok());
+        match header.and_then(headers::decoded) {
+            None => return Err(format!("the header {name} is missing")),
+            Some(header) if Some(header.as_str()) != body.as_deref() => {
+                return Err(format!("the header {name} does not agree with the body"));
+            }
+            Some(_) => {}
         }
     }
     Ok(())

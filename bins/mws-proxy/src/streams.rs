@@ -32,6 +32,9 @@ impl Proxy {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
         }
         let id = headers.get(SESSION_ID).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if self.sessions.has_ended(id) {
+            return refuse(StatusCode::NOT_FOUND, "this session has ended");
+        }
         let own = self.sessions.own(id);
         match &self.upstream.link {
             Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
@@ -48,15 +51,18 @@ impl Proxy {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
                     None => Ok(()),
                 };
-                if method == Method::DELETE {
-                    self.sessions.close(id);
-                }
                 let sent = match opened {
                     Ok(()) => http.send(method.clone(), headers, Bytes::new()).await,
                     Err(fault) => Err(fault),
                 };
                 match sent {
-                    Ok(response) => self.watched(response),
+                    Ok(response) => {
+                        // A server may refuse to let clients end sessions.
+                        if method == Method::DELETE && response.status().is_success() {
+                            self.sessions.close(id);
+                        }
+                        self.watched(response)
+                    }
                     Err(fault) => refuse(StatusCode::BAD_GATEWAY, &fault.message),
                 }
             }
