@@ -29,7 +29,8 @@ const REST: Duration = Duration::from_secs(30);
 /// How often a name that is not in the list makes it be fetched.
 const MOMENT: Duration = Duration::from_secs(5);
 const FILE_MAX: u64 = 64 * 1024 * 1024;
-const PAGES: usize = 200;
+/// More than a server with one tool a page and [`TOOLS`] tools would need is a loop.
+const PAGES: usize = 20_000;
 const TOOLS: usize = 20_000;
 
 /// A tool list, and the rest of the result it came in.
@@ -197,10 +198,11 @@ impl Shelf {
             kept.failed = None;
             kept.tools.replace(Arc::clone(&tools))
         };
-        if before.as_ref().is_some_and(|before| before.hash == tools.hash) {
-            return;
+        if before.as_ref().is_none_or(|before| before.hash != tools.hash) {
+            let kind = changed(before.as_deref(), &tools);
+            self.recorder.record(Event::Record(Record::new(now(), kind)));
         }
-        self.recorder.record(Event::Record(Record::new(now(), changed(before.as_deref(), &tools))));
+        // Also when nothing changed: somebody may have deleted or damaged the file.
         let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
         tokio::task::spawn_blocking(move || {
             match publish_if_changed(&path, &tools.catalog.to_json()) {
@@ -232,7 +234,7 @@ fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
 async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let (mut raw, mut rest, mut cursors) = (Vec::new(), String::new(), Vec::<String>::new());
-    for page in 0..PAGES {
+    for page in 0.. {
         let mut params = Object::of(None);
         if let Some(cursor) = cursors.last() {
             params.set("cursor", quote(cursor));
@@ -255,7 +257,9 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
             rest = result.to_json();
         }
         match next {
-            Some(next) if raw.len() < TOOLS && !cursors.contains(&next) => cursors.push(next),
+            Some(next) if raw.len() < TOOLS && !cursors.contains(&next) && page < PAGES => {
+                cursors.push(next);
+            }
             Some(_) => return Err(unfit("the tool list does not end")),
             None => break,
         }

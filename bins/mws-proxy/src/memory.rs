@@ -67,7 +67,12 @@ impl Memory {
 
     /// Notes that `catalog.json` holds this upstream's tools. Reads and writes files.
     pub(crate) fn keep_catalog(&self) {
-        change(&self.state, &self.writing, |file| file.catalog = Some(self.key.clone()));
+        let entry = self.entry();
+        change(&self.state, &self.writing, |file| {
+            file.catalog = Some(self.key.clone());
+            // Somebody may have deleted the file.
+            file.upstreams.insert(self.key.clone(), entry);
+        });
     }
 
     pub(crate) fn entry(&self) -> Entry {

@@ -5,6 +5,7 @@
 //! Deliberately absent: a port.
 
 use std::collections::HashMap;
+use std::io::{BufRead, Read};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -27,6 +28,8 @@ use crate::sse::{self, Splitter};
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 16 * 1024 * 1024;
+/// Lines read ahead of their turn.
+const AHEAD: usize = 64;
 /// How long requests under way may take after stdin ended.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -49,8 +52,12 @@ struct Session {
     initialize: Option<String>,
 }
 
-/// Serves until stdin ends or `stop` does.
-pub(crate) async fn serve(proxy: Arc<Proxy>, stop: impl Future<Output = ()>) {
+/// Serves until stdin ends or `stop` does; then `again` is asked for what cuts the draining short.
+pub(crate) async fn serve<N: Future<Output = ()>>(
+    proxy: Arc<Proxy>,
+    stop: impl Future<Output = ()>,
+    again: impl FnOnce() -> N,
+) -> std::io::Result<()> {
     let (lines, queue) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_lines(queue));
     let client = Arc::new(Client {
@@ -61,15 +68,15 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, stop: impl Future<Output = ()>) {
         conn: mws_state::hash_hex(&mws_state::random_u64().to_le_bytes()),
     });
     let mut tasks = JoinSet::new();
+    let (sender, mut incoming) = mpsc::channel(AHEAD);
+    // A thread of its own: a read that waits for ever must not hold up the end of the program.
+    std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(&sender))?;
     tokio::pin!(stop);
-    let mut reader = BufReader::with_capacity(64 * 1024, tokio::io::stdin());
     loop {
-        let mut line = Vec::new();
-        let mut limited = (&mut reader).take(LINE_MAX);
         tokio::select! {
-            read = limited.read_until(b'\n', &mut line) => match read {
-                Ok(n) if n > 0 && (n as u64) < LINE_MAX => client.take_in(line, &mut tasks),
-                _ => break,
+            line = incoming.recv() => match line {
+                Some(line) => client.take_in(&line, &mut tasks),
+                None => break,
             },
             Some(_) = tasks.join_next() => {}
             () = &mut stop => break,
@@ -77,13 +84,36 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, stop: impl Future<Output = ()>) {
     }
     client.proxy.streams.close();
     let drained = async { while tasks.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(DRAIN, drained).await;
+    tokio::select! {
+        _ = tokio::time::timeout(DRAIN, drained) => {}
+        () = again() => {}
+    }
     drop((tasks, client));
     let _ = tokio::time::timeout(Duration::from_secs(1), writer).await;
+    Ok(())
+}
+
+fn read_lines(lines: &mpsc::Sender<Vec<u8>>) {
+    let mut stdin = std::io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        match (&mut stdin).take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(n) if n > 0 && (n as u64) < LINE_MAX => {
+                if lines.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+            Ok(n) if n > 0 => {
+                tracing::warn!("A line of over {LINE_MAX} bytes came on stdin; it is not read on.");
+                return;
+            }
+            _ => return,
+        }
+    }
 }
 
 impl Client {
-    fn take_in(self: &Arc<Self>, line: Vec<u8>, tasks: &mut JoinSet<()>) {
+    fn take_in(self: &Arc<Self>, line: &[u8], tasks: &mut JoinSet<()>) {
         let body = Bytes::from(line.trim_ascii().to_vec());
         if body.is_empty() {
             return;

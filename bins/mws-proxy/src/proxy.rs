@@ -78,6 +78,9 @@ impl Proxy {
             Ok(message) => message,
             Err(why) => return reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, &why)),
         };
+        if let Err(why) = message.check() {
+            return reply::json(400, rpc::error(message.id, rpc::INVALID_REQUEST, why));
+        }
         let mut caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
         if let Some(conn) = conn {
             caller.conn = Some(conn.to_owned());
@@ -98,10 +101,7 @@ impl Proxy {
             (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
             (Some(_), None) => self.notify(headers, &message, &caller).await,
             (None, Some(_)) => self.answer(headers, &message, &caller).await,
-            (None, None) => {
-                let what = "the message has neither a method nor an id";
-                reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, what))
-            }
+            (None, None) => accepted(),
         }
     }
 
@@ -171,6 +171,7 @@ impl Proxy {
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
+            "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
                 let tools = self.shelf.last();
                 let listed = self.listing(tools.as_ref()).names.contains(name);
@@ -221,7 +222,7 @@ impl Proxy {
         };
         let started = std::time::Instant::now();
         let Some(tools) = self.shelf.get(caller.era).await else {
-            let why = "the upstream's tools are not known yet; it cannot be reached";
+            let why = "the upstream has not given its list of tools yet; try again in a moment";
             return tool_error(id, why, caller.era);
         };
         let listing = self.listing(Some(&tools));

@@ -104,11 +104,11 @@ pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Fai
     let listener = bind(config).await?;
     let address = listener.local_addr()?;
     let proxy = start(config, state)?;
+    let stop = told_to_stop()?;
     let mut out = Output::stdout();
     out.line(format_args!("{{\"listening\":\"http://{address}{PATH}\"}}"))?;
     out.finish()?;
-    let (stop, again) = (told_to_stop()?, told_to_stop()?);
-    crate::serve::serve(listener, Arc::clone(&proxy), stop, again).await?;
+    crate::serve::serve(listener, Arc::clone(&proxy), stop, told_again).await?;
     end(&proxy).await;
     Ok(Exit::Done)
 }
@@ -116,7 +116,10 @@ pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Fai
 /// Serves the one client on stdin and stdout until it hangs up, or SIGINT or SIGTERM.
 pub(crate) async fn serve_stdio(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
     let proxy = start(config, state)?;
-    crate::pipe::serve(Arc::clone(&proxy), told_to_stop()?).await;
+    let stop = told_to_stop()?;
+    crate::pipe::serve(Arc::clone(&proxy), stop, told_again)
+        .await
+        .map_err(|e| Failure::failed(format!("cannot read stdin: {e}")))?;
     end(&proxy).await;
     Ok(Exit::Done)
 }
@@ -141,6 +144,14 @@ async fn end(proxy: &Proxy) {
 
 fn pid() -> u64 {
     u64::from(std::process::id())
+}
+
+/// As [`told_to_stop`], for after the first signal.
+async fn told_again() {
+    match told_to_stop() {
+        Ok(told) => told.await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// Ends at the next SIGINT or SIGTERM.

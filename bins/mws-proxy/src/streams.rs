@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, StatusCode};
-use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::mpsc::{self, Sender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
@@ -49,10 +49,10 @@ impl Proxy {
                 let mut headers = headers::forwarded(headers);
                 let opened = match &caller {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
-                    None => Ok(()),
+                    None => Ok(None),
                 };
                 let sent = match opened {
-                    Ok(()) => http.send(method.clone(), headers, Bytes::new()).await,
+                    Ok(_) => http.send(method.clone(), headers, Bytes::new()).await,
                     Err(fault) => Err(fault),
                 };
                 match sent {
@@ -70,26 +70,29 @@ impl Proxy {
     }
 }
 
+/// Events waiting for a client; one that is further behind loses its stream.
+const BEHIND: usize = 256;
+
 /// All open streams.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<Vec<UnboundedSender<Bytes>>>);
+pub(crate) struct Streams(Mutex<Vec<Sender<Bytes>>>);
 
 impl Streams {
     /// Opens one more stream.
     pub(crate) fn open(&self) -> Reply {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(BEHIND);
         // A first byte makes the response head leave at once.
-        let _ = sender.send(Bytes::from_static(b": open\n\n"));
+        let _ = sender.try_send(Bytes::from_static(b": open\n\n"));
         let mut streams = self.streams();
         streams.retain(|stream| !stream.is_closed());
         streams.push(sender);
-        reply::stream(Channel::boxed(receiver, ()))
+        reply::stream(Channel::boxed(receiver))
     }
 
     /// Sends a message to everybody.
     pub(crate) fn send(&self, text: &str) {
         let event = Bytes::from(sse::message(text));
-        self.streams().retain(|stream| stream.send(event.clone()).is_ok());
+        self.streams().retain(|stream| stream.try_send(event.clone()).is_ok());
     }
 
     /// Ends all streams.
@@ -97,7 +100,7 @@ impl Streams {
         self.streams().clear();
     }
 
-    fn streams(&self) -> MutexGuard<'_, Vec<UnboundedSender<Bytes>>> {
+    fn streams(&self) -> MutexGuard<'_, Vec<Sender<Bytes>>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
