@@ -29,6 +29,8 @@ mod meta;
 mod pipeline;
 /// Nothing is left behind.
 mod privacy;
+/// Upstream processes that misbehave.
+mod process;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
