@@ -190,18 +190,22 @@ impl Proxy {
         inner: &meta::Inner,
         caller: Caller,
     ) -> Outgoing {
+        let tools = self.shelf.last();
+        let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
+        let schema = tool.and_then(mws_catalog::Tool::input_schema);
+        let arguments = match (inner.arguments.as_deref(), schema) {
+            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (arguments, _) => arguments.unwrap_or("{}").to_owned(),
+        };
+        if caller.era == Era::Modern {
+            headers::mirror_call(&mut headers, &inner.name, schema, Some(&arguments));
+        }
         let params_text = message.params.unwrap_or("{}");
         let mut params = Object::of(Some(params_text));
         params.set("name", quote(&inner.name));
-        params.set("arguments", inner.arguments.clone().unwrap_or_else(|| "{}".to_owned()));
+        params.set("arguments", arguments);
         let mut edits = Edits::of(message.text);
         edits.replace(params_text, params.to_json());
-        if caller.era == Era::Modern {
-            let tools = self.shelf.last();
-            let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
-            let schema = tool.and_then(mws_catalog::Tool::input_schema);
-            headers::mirror_call(&mut headers, &inner.name, schema, inner.arguments.as_deref());
-        }
         Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) }
     }
 
