@@ -37,3 +37,5 @@ mod record;
 mod reload;
 /// The front on stdin and stdout.
 mod stdio;
+/// What goes to standard error, and what when it is gone.
+mod talk;
