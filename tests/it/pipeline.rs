@@ -234,3 +234,19 @@ fn transcripts(lab: &Lab, tool: &str) {
         lab.write(&format!(".claude/projects/-srv-app/{session}.jsonl"), &text);
     }
 }
+
+#[test]
+fn a_segment_that_cannot_be_read_is_named_and_passed() {
+    let lab = Lab::new();
+    lab.write_state("events/events-000001.jsonl", &format!("{OLD_CALL}\n"));
+    lab.write_state("events/events-000003.jsonl", &format!("{OLD_CALL}\n"));
+    let _ = lab.shell("mkfifo .local/state/mcp-working-set/events/events-000002.jsonl").ok();
+    for program in ["mws log", "mws-promote -n --json"] {
+        let done = lab.shell(&format!("timeout 20 {program}")).ok();
+        assert!(done.stderr.contains("events-000002.jsonl"), "{program}: {}", done.stderr);
+        assert!(done.stderr.contains("1 unreadable files"), "{program}: {}", done.stderr);
+    }
+    assert_eq!(lab.run("mws", &["log"]).ok().stdout, format!("{OLD_CALL}\n").repeat(2));
+}
+
+const OLD_CALL: &str = r#"{"ts":"2026-03-01T00:00:11.000Z","tool":"apple_pick","ok":true}"#;

@@ -63,12 +63,12 @@ pub(crate) fn run(args: &LogArgs, common: &Common) -> Result<Exit, Failure> {
     let mut out = if args.follow { out.line_buffered() } else { out };
     let mut printer = Printer::new(filter, |line: &[u8]| out.bytes(line));
     let mut follower = Follower::from_start(&state, |line| printer.line(line))?;
-    printer.settle()?;
+    printer.settle(follower.take_unreadable())?;
     if args.follow {
         loop {
             std::thread::sleep(POLL);
             follower.poll(|line| printer.line(line))?;
-            printer.settle()?;
+            printer.settle(follower.take_unreadable())?;
         }
     }
     out.finish()?;
@@ -102,11 +102,13 @@ impl<W: FnMut(&[u8]) -> io::Result<()>> Printer<W> {
         }
     }
 
-    /// Says how many lines were skipped since the last time, and how the writing went.
-    fn settle(&mut self) -> io::Result<()> {
+    /// Says what was skipped since the last time, and how the writing went.
+    fn settle(&mut self, unreadable: u64) -> io::Result<()> {
         let damaged = std::mem::take(&mut self.damaged);
-        if damaged > 0 {
-            tracing::warn!("Skipped {damaged} damaged lines of the event log.");
+        if damaged + unreadable > 0 {
+            tracing::warn!(
+                "Skipped {damaged} damaged lines and {unreadable} unreadable files of the event log."
+            );
         }
         std::mem::replace(&mut self.failed, Ok(()))
     }
