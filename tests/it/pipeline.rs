@@ -236,6 +236,14 @@ fn transcripts(lab: &Lab, tool: &str) {
 }
 
 #[test]
+fn a_followed_log_ends_with_its_reader_though_nothing_is_added() {
+    let lab = Lab::new();
+    lab.write_state("calls.jsonl", &format!("{OLD_CALL}\n"));
+    let done = lab.shell("timeout 20 mws log -f | head -n 1").ok();
+    assert_eq!(done.stdout, format!("{OLD_CALL}\n"));
+}
+
+#[test]
 fn a_segment_that_cannot_be_read_is_named_and_passed() {
     let lab = Lab::new();
     lab.write_state("events/events-000001.jsonl", &format!("{OLD_CALL}\n"));
