@@ -257,4 +257,28 @@ fn a_segment_that_cannot_be_read_is_named_and_passed() {
     assert_eq!(lab.run("mws", &["log"]).ok().stdout, format!("{OLD_CALL}\n").repeat(2));
 }
 
+#[test]
+fn a_target_named_by_hand_is_written_through_and_no_directory_is_made() {
+    let lab = Lab::new();
+    lab.write_state("calls.jsonl", &format!("{OLD_CALL}\n"));
+    lab.write_state("catalog.json", r#"{"tools":[{"name":"apple_pick"}]}"#);
+    transcripts(&lab, "apple_pick");
+    for (program, starts) in [("mws-promote", "{"), ("mws-index", "MWSX"), ("mws-ingest", "{")] {
+        let line =
+            format!("mkfifo pipe; timeout 20 {program} -o pipe & timeout 20 head -c 4 <pipe");
+        let piped = lab.shell(&format!("{line}; wait; [ -p pipe ] && rm pipe")).ok();
+        assert!(piped.stdout.starts_with(starts), "{program}: {}", piped.stdout);
+        let line = format!("ln -s real link; {program} -o link && [ -L link ] && [ -s real ]");
+        let _ = lab.shell(&format!("{line} && rm link real && ln -sf /dev/full full")).ok();
+        let done = lab.run(program, &["-o", "full"]);
+        assert_eq!(done.code, 1, "{program}: {}", done.stderr);
+        let done = lab.run(program, &["-o", "missing/out"]);
+        assert_eq!(done.code, 1, "{program}: {}", done.stderr);
+        assert!(done.stderr.contains("missing") && !lab.path("missing").exists(), "{program}");
+        let _ = lab.run(program, &["-o", "plain"]).ok();
+        let written = std::fs::read(lab.path("plain")).unwrap();
+        assert!(written.starts_with(starts.as_bytes()), "{program}");
+    }
+}
+
 const OLD_CALL: &str = r#"{"ts":"2026-03-01T00:00:11.000Z","tool":"apple_pick","ok":true}"#;
