@@ -159,6 +159,9 @@ fn a_wrong_type_is_named_with_file_and_field() {
         (r#"{"pins": "a"}"#, "pins"),
         (r#"{"promote": {"minSessions": -1}}"#, "promote.minSessions"),
         (r#"{"upstream": {"url": "no url"}}"#, "upstream.url"),
+        (r#"{"upstream": {"url": "http://u:p@h/"}}"#, "upstream.headers"),
+        (r#"{"upstream": {"url": "http://h:65536/"}}"#, "upstream.url"),
+        (r#"{"stateDir": "~nobody/x"}"#, "stateDir"),
         (r#"{"pins": []"#, ""),
         (r#"[]"#, ""),
     ] {

@@ -39,3 +39,5 @@ mod record;
 mod reload;
 /// The front on stdin and stdout.
 mod stdio;
+/// What goes to standard error, and what when it is gone.
+mod talk;

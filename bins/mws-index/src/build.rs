@@ -14,7 +14,7 @@ use mws_cli::{Exit, Failure, Output};
 use mws_config::Config;
 use mws_event::{Event, Kind, Record};
 use mws_search::{Index, Options};
-use mws_state::{Appender, StageLock, StateDir, publish};
+use mws_state::{Appender, StageLock, StateDir, publish_to};
 
 use crate::store::Analysed;
 use crate::{input, published, store};
@@ -152,7 +152,7 @@ fn write_elsewhere(
         out.bytes(&bytes)?;
         out.finish()?;
     } else {
-        publish(target, &bytes)?;
+        publish_to(target, &bytes)?;
     }
     Ok(Exit::Done)
 }
@@ -183,6 +183,7 @@ fn print(report: &Report) -> Result<Exit, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mws_state::publish;
     use std::os::unix::fs::PermissionsExt;
 
     fn state(tools: &str) -> (tempfile::TempDir, StateDir) {
