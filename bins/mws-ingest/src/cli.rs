@@ -31,6 +31,14 @@ pub struct Cli {
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
 
+    /// Go on, and append calls within a second of their results, until stopped
+    #[arg(short, long, conflicts_with_all = ["dry_run", "output", "since"])]
+    pub follow: bool,
+
+    /// Print what was read so far, by client, and do nothing else
+    #[arg(long, conflicts_with_all = ["follow", "dry_run", "output", "from_start"])]
+    pub stats: bool,
+
     /// Touch nothing; print what would be appended, in numbers
     #[arg(short = 'n', long, conflicts_with = "output")]
     pub dry_run: bool,

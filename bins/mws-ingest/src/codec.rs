@@ -20,6 +20,11 @@ impl Encoder {
         self.0.extend_from_slice(&n.to_le_bytes());
     }
 
+    /// A small unsigned number.
+    pub(crate) fn u32(&mut self, n: u32) {
+        self.0.extend_from_slice(&n.to_le_bytes());
+    }
+
     /// A signed number.
     pub(crate) fn i64(&mut self, n: i64) {
         self.0.extend_from_slice(&n.to_le_bytes());
@@ -37,7 +42,7 @@ impl Encoder {
 
     /// Bytes with their length.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+        self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         self.0.extend_from_slice(bytes);
     }
 
@@ -73,6 +78,11 @@ impl<'a> Decoder<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A small unsigned number.
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
     /// A signed number.
     pub(crate) fn i64(&mut self) -> Option<i64> {
         self.array().map(i64::from_le_bytes)
@@ -91,7 +101,7 @@ impl<'a> Decoder<'a> {
 
     /// Bytes with their length.
     pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
-        let n = u32::from_le_bytes(self.array()?);
+        let n = self.u32()?;
         self.take(usize::try_from(n).ok()?)
     }
 

@@ -14,31 +14,37 @@ use crate::calls::Calls;
 /// Appended in one write; no segment of the log gets much longer than it should.
 const BATCH: usize = 256 * 1024;
 
-/// Appends the calls of `keys` and the record of the run to the log.
+/// Appends the calls of `keys` to the log.
 ///
 /// # Errors
 /// When the log cannot be written; part of the calls may be in it then.
-pub(crate) fn to_log(
-    dir: &StateDir,
-    calls: &Calls,
-    keys: &[u128],
-    run: Kind,
-) -> Result<(), Failure> {
-    let why = |e| Failure::failed(format!("cannot append to the log: {e}"));
-    let mut log = Appender::open(dir).map_err(why)?;
+pub(crate) fn to_log(dir: &StateDir, calls: &Calls, keys: &[u128]) -> Result<(), Failure> {
+    let mut log = Appender::open(dir).map_err(failed)?;
     let mut lines = Vec::new();
     for event in keys.iter().filter_map(|key| calls.event(*key)) {
         lines.extend_from_slice(&event.to_line());
         if lines.len() >= BATCH {
-            log.append(&lines, now()).map_err(why)?;
+            log.append(&lines, now()).map_err(failed)?;
             lines.clear();
         }
     }
+    log.append(&lines, now()).map_err(failed)?;
+    log.sync().map_err(failed)
+}
+
+/// Appends the record of a run to the log.
+///
+/// # Errors
+/// When the log cannot be written.
+pub(crate) fn record(dir: &StateDir, run: Kind) -> Result<(), Failure> {
     let mut record = Event::Record(Record::new(now(), run));
     record.set_id(|| writer_id().next_id());
-    lines.extend_from_slice(&record.to_line());
-    log.append(&lines, now()).map_err(why)?;
-    log.sync().map_err(why)
+    let mut log = Appender::open(dir).map_err(failed)?;
+    log.append(&record.to_line(), now()).map_err(failed)
+}
+
+fn failed(e: std::io::Error) -> Failure {
+    Failure::failed(format!("cannot append to the log: {e}"))
 }
 
 /// Writes the calls of `keys` to a file, or to stdout for `-`.

@@ -27,11 +27,12 @@ pub(crate) struct Pending {
     pub(crate) version: Option<Arc<str>>,
     pub(crate) agent: Option<Arc<str>>,
     pub(crate) server: Arc<str>,
-    /// Sessions whose records show the call, each with the one that it was copied from. The only
-    /// one when it comes from an earlier run.
+    /// Time and name are those of an end event.
+    pub(crate) ts_of_end: bool,
+    pub(crate) name_of_end: bool,
+    /// Sessions whose records show the call, each with the one that it was copied from; once it
+    /// was reported, the one that it was reported for.
     pub(crate) claims: Vec<(Arc<str>, Option<Arc<str>>)>,
-    /// The claim comes from an earlier run and stands.
-    pub(crate) settled: bool,
     pub(crate) outcome: Option<Outcome>,
     /// The outcome that is in the log.
     pub(crate) reported: Option<bool>,
@@ -60,21 +61,30 @@ impl Pending {
 
     pub(crate) fn merge(&mut self, new: Self) {
         // Ties are broken by content, so that the order of reading changes nothing.
-        let rank =
-            |call: &Self| (call.ts, call.version.clone(), call.agent.clone(), call.tool.clone());
-        let earlier = rank(&new) < rank(self);
-        if !self.settled && !self.claims.contains(&new.claims[0]) {
+        let time =
+            |call: &Self| (call.ts_of_end, call.ts, call.version.clone(), call.agent.clone());
+        let name = |call: &Self| (!call.name_of_end, call.ts, call.tool.clone());
+        let (earlier, truer) = (time(&new) < time(self), name(&new) < name(self));
+        if self.reported.is_none() && !self.claims.contains(&new.claims[0]) {
             self.claims.extend(new.claims);
         }
-        if earlier {
-            self.ts = new.ts;
+        if truer {
             (self.tool, self.raw, self.via) = (new.tool, new.raw, new.via);
-            (self.version, self.agent, self.server) = (new.version, new.agent, new.server);
+            (self.server, self.name_of_end) = (new.server, new.name_of_end);
+        }
+        if earlier {
+            (self.ts, self.ts_of_end) = (new.ts, new.ts_of_end);
+            (self.version, self.agent) = (new.version, new.agent);
         }
     }
 }
 
 impl Known {
+    /// Whether it is a call that waits for its result.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Call(call) if call.outcome.is_none())
+    }
+
     /// Forgets what waited long enough; false when nothing is left.
     pub(crate) fn age(&mut self, now: Timestamp) -> bool {
         let old = |seen: Timestamp| now.unix_ms().saturating_sub(seen.unix_ms()) > PATIENCE_MS;
@@ -94,9 +104,9 @@ impl Known {
     }
 }
 
-/// Success wins over failure, then the earlier result over the later.
+/// What is known wins over a guess, success over failure, then the earlier result over the later.
 pub(crate) fn better(a: Outcome, b: Outcome) -> Outcome {
-    let rank = |o: &Outcome| (!o.ok, o.ts.is_none(), o.ts, o.why as u8);
+    let rank = |o: &Outcome| (o.why.is_inferred(), !o.ok, o.ts.is_none(), o.ts, o.why as u8, o.ms);
     if rank(&b) < rank(&a) { b } else { a }
 }
 

@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use mws_event::Timestamp;
+use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// A string.
 #[derive(Debug, Default)]
@@ -159,11 +161,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// Reads a time; one without a zone is UTC.
+pub(crate) fn parse_ts(text: &str) -> Option<Timestamp> {
+    text.parse().or_else(|_| format!("{text}Z").parse()).ok()
+}
+
+/// `name` of a JSON object: in the input of `call_tool`, the tool that it is to call.
+pub(crate) fn name_in(json: &str) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Input<'a> {
+        #[serde(borrow)]
+        name: Text<'a>,
+    }
+    let input: Object<Input<'_>> = serde_json::from_str(json).ok()?;
+    input.0?.name.get().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
-
     #[derive(Deserialize)]
     #[serde(default)]
     struct Probe<'a> {
@@ -216,5 +233,17 @@ mod tests {
         let json = format!(r#"{{"text":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         let probe: Probe<'_> = serde_json::from_str(&json).expect("read");
         assert!(probe.text.0.is_none());
+    }
+
+    #[test]
+    fn zones_and_their_absence() {
+        for (text, want) in [
+            ("2026-03-01T12:00:00+02:00", "2026-03-01T10:00:00.000Z"),
+            ("2026-03-01T10:30:00", "2026-03-01T10:30:00.000Z"),
+            ("2026-03-01T11:00:00.123456Z", "2026-03-01T11:00:00.123Z"),
+        ] {
+            assert_eq!(parse_ts(text).map(|ts| ts.to_string()).as_deref(), Some(want));
+        }
+        assert_eq!(parse_ts("soon"), None);
     }
 }

@@ -6,7 +6,41 @@
 use std::collections::{HashMap, HashSet};
 
 use memchr::memmem::Finder;
+use mws_event::Via;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::codex::CodexNames;
+
+/// The proxy's own tool for searching; using it is no use of a tool.
+pub(crate) const SEARCH_TOOLS: &str = "search_tools";
+const CALL_TOOL: &str = "call_tool";
+
+/// The tool that a call is counted for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The upstream's name.
+    pub(crate) tool: String,
+    /// The name as written, when it differs.
+    pub(crate) raw: Option<String>,
+    /// How it was reached.
+    pub(crate) via: Via,
+}
+
+/// Unwraps `call_tool`, whose input names `inner`; `None` for what is no use of an upstream tool.
+pub(crate) fn upstream(
+    tool: &str,
+    inner: impl FnOnce() -> Option<String>,
+    resolve: impl Fn(&str) -> String,
+) -> Option<Named> {
+    let (raw, via) = match tool {
+        SEARCH_TOOLS => return None,
+        CALL_TOOL => (inner()?, Via::CallTool),
+        _ => (tool.to_owned(), Via::Direct),
+    };
+    let tool = resolve(&raw);
+    let raw = Some(raw).filter(|raw| *raw != tool);
+    (!matches!(tool.as_str(), SEARCH_TOOLS | CALL_TOOL)).then_some(Named { tool, raw, via })
+}
 
 /// The names under which clients know the proxy, and the upstream's tool names.
 #[derive(Debug)]
@@ -16,6 +50,7 @@ pub(crate) struct Names {
     needles: Vec<Finder<'static>>,
     exact: HashSet<String>,
     mangled: HashMap<String, Option<String>>,
+    codex: CodexNames,
 }
 
 impl Names {
@@ -24,8 +59,11 @@ impl Names {
         servers: impl IntoIterator<Item = &'a str>,
         catalog: impl IntoIterator<Item = &'a str>,
     ) -> Self {
+        let servers: Vec<&str> = servers.into_iter().filter(|name| !name.is_empty()).collect();
+        let catalog: Vec<&str> = catalog.into_iter().collect();
+        let codex = CodexNames::new(&servers, &catalog);
         let mut forms: Vec<String> = Vec::new();
-        for name in servers.into_iter().filter(|name| !name.is_empty()) {
+        for name in servers {
             forms.push(mangle(name));
             if !name.contains(['"', '\\']) {
                 forms.push(name.to_owned());
@@ -43,7 +81,12 @@ impl Names {
                 .and_modify(|name| *name = None)
                 .or_insert_with(|| Some(tool.to_owned()));
         }
-        Self { servers: forms, needles, exact, mangled }
+        Self { servers: forms, needles, exact, mangled, codex }
+    }
+
+    /// The names as Codex writes them.
+    pub(crate) fn codex(&self) -> &CodexNames {
+        &self.codex
     }
 
     /// What a line must contain to name one of our tools; any of them.

@@ -4,6 +4,7 @@
 //! file, and reading stops at the size it had when it was opened.
 //! Deliberately absent: what calls mean; batches go to the one who folds them.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -13,13 +14,14 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::names::Names;
-use crate::scan::{Tail, Window};
+use crate::scan::{Consumed, Tail, Window};
 use crate::sighting::Batch;
-use crate::sources::Task;
+use crate::sources::{Reader, Task};
 use crate::state::{FileRecord, Stamp};
 use crate::walk::Found;
 
 const HEAD: usize = 4096;
+const FIRST_LINE_MAX: usize = 1 << 20;
 
 /// A file to read, and how far it was read before.
 #[derive(Debug)]
@@ -75,21 +77,98 @@ fn read_file(job: &Job, names: &Names, window: &mut Window) -> io::Result<FileRe
     if !meta.is_file() {
         return Err(io::Error::other("not a regular file any more"));
     }
-    let stamp = Stamp::of(&meta);
+    let (stamp, source) = (Stamp::of(&meta), job.found.source);
+    let compressed = job.found.path.extension() == Some(OsStr::new("zst"));
     let head = read_some_at(&file, 0, HEAD)?;
     let resume = match &job.record {
         Some(record) => resume_point(&file, record, &head, stamp.size)?,
         None => None,
     };
+    // A compressed file is read as a whole or, when it only moved, not at all.
+    let resume = resume.filter(|(offset, _)| !compressed || *offset == stamp.size);
+    let before = job.record.as_ref().filter(|_| resume.is_some());
     let (from, tail) = resume.unwrap_or_default();
+    if let Some(before) = before.filter(|_| compressed) {
+        let record = FileRecord { stamp, root: job.found.root, ..before.clone() };
+        return Ok(FileRead { record, batch: Batch::default(), bytes: 0 });
+    }
+    let first_line = if source.wants_first_line && from > 0 { first_line(&file)? } else { None };
     file.seek(SeekFrom::Start(from))?;
-    let mut rest = file.take(stamp.size - from);
-    let task = Task { path: &job.found.path, mtime: stamp.mtime(), names };
-    let (consumed, batch) = (job.found.source.read)(&task, &mut rest, window, tail)?;
-    let offset = from + consumed.bytes;
-    let record =
-        FileRecord { stamp, offset, head: head_hash(&head, offset), tail: consumed.tail.hash() };
-    Ok(FileRead { record, batch, bytes: consumed.bytes })
+    let rest = (&file).take(stamp.size - from);
+    let task = Task { path: &job.found.path, mtime: stamp.mtime(), names, first_line };
+    let (consumed, batch) = if compressed {
+        decompress(&task, rest, window, source.read)?
+    } else {
+        (source.read)(&task, &mut { rest }, window, tail)?
+    };
+    let offset = if compressed { stamp.size } else { from + consumed.bytes };
+    let tail = if compressed { tail_at(&file, offset)? } else { consumed.tail };
+    let record = FileRecord {
+        stamp,
+        offset,
+        head: head_hash(&head, offset),
+        tail: tail.hash(),
+        root: job.found.root,
+        source: source.code(),
+        bad_lines: sum(before.map(|record| record.bad_lines), batch.bad_lines),
+        salvaged: sum(before.map(|record| record.salvaged), batch.salvaged),
+        link: batch.links.first().or(before.and_then(|record| record.link.as_ref())).cloned(),
+    };
+    Ok(FileRead { record, batch, bytes: offset - from })
+}
+
+fn sum(before: Option<u32>, more: u64) -> u32 {
+    before.unwrap_or(0).saturating_add(u32::try_from(more).unwrap_or(u32::MAX))
+}
+
+/// Reads a compressed file. Where it is damaged it ends, with a damaged line.
+fn decompress(
+    task: &Task<'_>,
+    file: impl Read,
+    window: &mut Window,
+    read: Reader,
+) -> io::Result<(Consumed, Batch)> {
+    let mut damaged = false;
+    let decoder = zstd::stream::read::Decoder::new(file)?;
+    let mut source = UntilDamage { decoder, damaged: &mut damaged };
+    let (consumed, mut batch) = read(task, &mut source, window, Tail::default())?;
+    batch.bad_lines += u64::from(damaged);
+    Ok((consumed, batch))
+}
+
+struct UntilDamage<'a, R> {
+    decoder: R,
+    damaged: &'a mut bool,
+}
+
+impl<R: Read> Read for UntilDamage<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.decoder.read(buf) {
+            // What the system did not refuse is wrong with the data.
+            Err(e) if e.raw_os_error().is_none() => {
+                *self.damaged = true;
+                Ok(0)
+            }
+            result => result,
+        }
+    }
+}
+
+/// The first line, without its newline, unless it is absurdly long.
+fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
+    let mut len = HEAD * 4;
+    while len <= FIRST_LINE_MAX {
+        let mut line = read_some_at(file, 0, len)?;
+        if let Some(newline) = memchr::memchr(b'\n', &line) {
+            line.truncate(newline);
+            return Ok(Some(line));
+        }
+        if line.len() < len {
+            break;
+        }
+        len *= 4;
+    }
+    Ok(None)
 }
 
 /// Where to go on, when the file still begins and goes on as it did up to there.
@@ -102,9 +181,13 @@ fn resume_point(
     if record.offset > size || head_hash(head, record.offset) != record.head {
         return Ok(None);
     }
-    let len = Tail::len_at(record.offset);
-    let tail = Tail::of(&read_some_at(file, record.offset - len as u64, len)?);
+    let tail = tail_at(file, record.offset)?;
     Ok((tail.hash() == record.tail).then_some((record.offset, tail)))
+}
+
+fn tail_at(file: &File, offset: u64) -> io::Result<Tail> {
+    let len = Tail::len_at(offset);
+    Ok(Tail::of(&read_some_at(file, offset - len as u64, len)?))
 }
 
 fn head_hash(head: &[u8], offset: u64) -> u64 {

@@ -10,7 +10,7 @@ use mws_cli::Failure;
 use mws_config::{Config, Places, TranscriptRoot, nearest};
 
 use crate::cli::Cli;
-use crate::sources::{NOT_YET, SOURCES, Source};
+use crate::sources::{SOURCES, Source};
 use crate::walk::Root;
 
 /// The roots of this run, and what is odd about them.
@@ -23,7 +23,7 @@ pub(crate) fn roots(
     places: &Places,
 ) -> Result<(Vec<Root>, Vec<String>), Failure> {
     let mut warnings = Vec::new();
-    let wanted = wanted(&cli.source, &mut warnings)?;
+    let wanted = wanted(&cli.source)?;
     let roots = if !cli.paths.is_empty() {
         operands(&cli.paths, &wanted)?
     } else if let Some(configured) = &config.transcripts {
@@ -34,7 +34,7 @@ pub(crate) fn roots(
     Ok((roots, warnings))
 }
 
-fn wanted(names: &[String], warnings: &mut Vec<String>) -> Result<Vec<&'static Source>, Failure> {
+fn wanted(names: &[String]) -> Result<Vec<&'static Source>, Failure> {
     if names.is_empty() {
         return Ok(SOURCES.iter().collect());
     }
@@ -42,7 +42,6 @@ fn wanted(names: &[String], warnings: &mut Vec<String>) -> Result<Vec<&'static S
     for name in names {
         match by_name(name) {
             Some(source) => wanted.push(source),
-            None if NOT_YET.contains(&name.as_str()) => warnings.push(not_yet(name)),
             None => {
                 let known: Vec<_> = SOURCES.iter().map(|source| source.name).collect();
                 let unknown = Failure::usage(format!("unknown transcript type '{name}'"));
@@ -84,41 +83,36 @@ fn configured_roots(
                 }
             }
             Some(_) => {}
-            None if NOT_YET.contains(&kind.as_str()) => {
-                if named.is_empty() {
-                    warnings.push(not_yet(kind));
-                }
-            }
             None => warnings.push(unknown(kind)),
         }
     }
     roots
 }
 
+/// Nobody uses all clients: only when nothing is there at all, something is odd.
 fn default_roots(
     wanted: &[&'static Source],
     places: &Places,
     warnings: &mut Vec<String>,
 ) -> Vec<Root> {
-    let mut roots = Vec::new();
+    let (mut roots, mut missing) = (Vec::new(), Vec::new());
     for &source in wanted {
-        let (there, missing): (Vec<_>, Vec<_>) =
-            (source.default_roots)(places).into_iter().partition(|root| root.is_dir());
-        if there.is_empty() {
-            let looked: Vec<_> = missing.iter().map(|root| root.display().to_string()).collect();
-            warnings.push(format!("no {} transcripts in {}", source.name, looked.join(", ")));
+        for path in (source.default_roots)(places) {
+            if path.is_dir() {
+                roots.push(Root { source, path });
+            } else {
+                missing.push(path.display().to_string());
+            }
         }
-        roots.extend(there.into_iter().map(|path| Root { source, path }));
+    }
+    if roots.is_empty() {
+        warnings.push(format!("no transcripts in {}", missing.join(", ")));
     }
     roots
 }
 
 fn by_name(name: &str) -> Option<&'static Source> {
     SOURCES.iter().find(|source| source.name == name)
-}
-
-fn not_yet(kind: &str) -> String {
-    format!("transcripts of type '{kind}' are not read yet; left out")
 }
 
 fn unknown(kind: &str) -> String {

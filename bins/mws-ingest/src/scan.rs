@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Fits the second-level cache.
 const WINDOW: usize = 256 * 1024;
-/// A window may keep this size; beyond it one at a time may grow, and shrinks again.
-const BIG: usize = 1024 * 1024;
+/// A window may keep this much memory; beyond it one at a time may grow, and gives it back.
+const BIG: usize = 2 * 1024 * 1024;
 const TAIL: usize = 64;
 
 static BIG_WINDOW: Mutex<()> = Mutex::new(());
@@ -58,25 +58,38 @@ impl Tail {
 #[derive(Debug)]
 pub(crate) struct Window {
     bytes: Vec<u8>,
+    /// How much of it is in use: it stays in the cache while lines are short.
+    len: usize,
     alone: Option<MutexGuard<'static, ()>>,
 }
 
 impl Window {
     /// An empty window.
     pub(crate) fn new() -> Self {
-        Self { bytes: vec![0; WINDOW], alone: None }
+        Self { bytes: vec![0; WINDOW], len: WINDOW, alone: None }
     }
 
     fn grow(&mut self) {
-        let len = self.bytes.len() * 2;
-        if len > BIG && self.alone.is_none() {
+        let filled = self.len;
+        self.len *= 2;
+        if self.len <= self.bytes.len() {
+            return;
+        }
+        if self.len > BIG && self.alone.is_none() {
             self.alone = Some(BIG_WINDOW.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        self.bytes.resize(len, 0);
+        // Fresh memory is zero already; making it so once more is what costs.
+        let mut bytes = vec![0; self.len];
+        bytes[..filled].copy_from_slice(&self.bytes[..filled]);
+        self.bytes = bytes;
     }
 
     fn shrink(&mut self, filled: usize) {
-        if self.bytes.len() > BIG && filled <= WINDOW / 2 {
+        if filled > WINDOW / 2 {
+            return;
+        }
+        self.len = WINDOW;
+        if self.bytes.len() > BIG {
             self.bytes.truncate(WINDOW);
             self.bytes.shrink_to_fit();
             self.alone = None;
@@ -106,10 +119,10 @@ pub(crate) fn scan(
 ) -> io::Result<Consumed> {
     let (mut filled, mut searched, mut consumed) = (0, 0, 0);
     loop {
-        if filled == window.bytes.len() {
+        if filled == window.len {
             window.grow();
         }
-        let read = match source.read(&mut window.bytes[filled..]) {
+        let read = match source.read(&mut window.bytes[filled..window.len]) {
             Ok(0) => break,
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,

@@ -3,6 +3,8 @@
 //! Invariant: nothing here can hold what was asked or answered.
 //! Deliberately absent: which of several copies counts.
 
+use std::sync::Arc;
+
 use mws_event::{Timestamp, Via};
 
 /// Which sign decided an outcome.
@@ -16,12 +18,16 @@ pub(crate) enum Why {
     ToolUseError,
     /// The client says that the call was never made.
     NotExecuted,
+    /// The call itself failed.
+    Err,
+    /// How the text of the result begins.
+    Text,
 }
 
 impl Why {
     /// All, in the order of their codes in the state file.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Result, Self::IsError, Self::ToolUseError, Self::NotExecuted];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Result, Self::IsError, Self::ToolUseError, Self::NotExecuted, Self::Err, Self::Text];
 
     /// The word for it in events.
     pub(crate) fn as_str(self) -> &'static str {
@@ -30,7 +36,14 @@ impl Why {
             Self::IsError => "is_error",
             Self::ToolUseError => "tool_use_error",
             Self::NotExecuted => "not_executed",
+            Self::Err => "err",
+            Self::Text => "text",
         }
+    }
+
+    /// Whether it is a guess.
+    pub(crate) fn is_inferred(self) -> bool {
+        self == Self::Text
     }
 }
 
@@ -43,6 +56,8 @@ pub(crate) struct Outcome {
     pub(crate) why: Why,
     /// When the result was written.
     pub(crate) ts: Option<Timestamp>,
+    /// How long the call took, in milliseconds, where the client says so.
+    pub(crate) ms: Option<u64>,
 }
 
 /// A call as one record shows it.
@@ -68,6 +83,20 @@ pub(crate) struct Sighting {
     pub(crate) agent: Option<String>,
     /// Server name as written.
     pub(crate) server: String,
+    /// It is the record of the call's end, which has the tool's own name but not the time of the
+    /// call; else that of the call.
+    pub(crate) end_event: bool,
+}
+
+/// A thread that was split from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The thread.
+    pub(crate) thread: Arc<str>,
+    /// The one that it was split from.
+    pub(crate) parent: Arc<str>,
+    /// It is a sub-agent, so that its calls are its parent's.
+    pub(crate) is_subagent: bool,
 }
 
 /// What one file shows.
@@ -83,4 +112,6 @@ pub(crate) struct Batch {
     pub(crate) salvaged: u64,
     /// Session and time of its last record.
     pub(crate) end: Option<(String, Timestamp)>,
+    /// Where its thread and the threads before it come from.
+    pub(crate) links: Vec<Link>,
 }

@@ -11,15 +11,13 @@ use mws_config::Places;
 use mws_event::Timestamp;
 
 use crate::claude_code;
+use crate::codex;
 use crate::names::Names;
 use crate::scan::{Consumed, Tail, Window};
 use crate::sighting::Batch;
 
 /// Call ids below this length are not unique beyond their session.
 pub(crate) const SHORT_ID: usize = 20;
-
-/// Types whose transcripts are known but not read yet.
-pub(crate) const NOT_YET: &[&str] = &["codex"];
 
 /// One file to be read.
 #[derive(Debug)]
@@ -30,9 +28,13 @@ pub(crate) struct Task<'a> {
     pub(crate) mtime: Timestamp,
     /// Whose calls are looked for.
     pub(crate) names: &'a Names,
+    /// The file's first line, when reading goes on behind it and the reader wants it.
+    pub(crate) first_line: Option<Vec<u8>>,
 }
 
-type Reader = fn(&Task<'_>, &mut dyn Read, &mut Window, Tail) -> io::Result<(Consumed, Batch)>;
+/// Reads a file from where it stands.
+pub(crate) type Reader =
+    fn(&Task<'_>, &mut dyn Read, &mut Window, Tail) -> io::Result<(Consumed, Batch)>;
 
 /// A type of transcripts.
 #[derive(Debug)]
@@ -41,16 +43,39 @@ pub(crate) struct Source {
     pub(crate) name: &'static str,
     /// Where the client keeps them unless told otherwise.
     pub(crate) default_roots: fn(&Places) -> Vec<PathBuf>,
+    /// The directories to look through when a root is given.
+    pub(crate) narrow: fn(&Path) -> Vec<PathBuf>,
     /// Whether a file, or a directory, of this name is to be looked at.
     pub(crate) wants: fn(&OsStr, bool) -> bool,
+    /// Whether the first line of a file says what the others mean.
+    pub(crate) wants_first_line: bool,
     /// Reads a file from where it stands.
     pub(crate) read: Reader,
 }
 
 /// All types that are read.
-pub(crate) static SOURCES: [Source; 1] = [Source {
-    name: "claude-code",
-    default_roots: claude_code::default_roots,
-    wants: claude_code::wants,
-    read: claude_code::read,
-}];
+pub(crate) static SOURCES: [Source; 2] = [
+    Source {
+        name: "claude-code",
+        default_roots: claude_code::default_roots,
+        narrow: |root| vec![root.to_owned()],
+        wants: claude_code::wants,
+        wants_first_line: false,
+        read: claude_code::read,
+    },
+    Source {
+        name: "codex",
+        default_roots: codex::default_roots,
+        narrow: codex::narrow,
+        wants: codex::wants,
+        wants_first_line: true,
+        read: codex::read,
+    },
+];
+
+impl Source {
+    /// Its place in the table, which is what the state keeps.
+    pub(crate) fn code(&self) -> u8 {
+        SOURCES.iter().position(|source| source.name == self.name).map_or(0, |at| at as u8)
+    }
+}

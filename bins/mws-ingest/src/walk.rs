@@ -8,8 +8,11 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::sources::Source;
 use crate::state::Stamp;
@@ -28,6 +31,10 @@ pub(crate) struct Root {
 pub(crate) struct Found {
     /// Canonical path.
     pub(crate) path: PathBuf,
+    /// Hash of it, under which the state knows the file.
+    pub(crate) key: u128,
+    /// Hash of the root below which it was found.
+    pub(crate) root: u64,
     /// The file as it is now.
     pub(crate) stamp: Stamp,
     /// Whose it is.
@@ -39,10 +46,19 @@ pub(crate) struct Found {
 pub(crate) struct Walk {
     /// Transcripts.
     pub(crate) files: Vec<Found>,
+    /// Where files were looked for.
+    pub(crate) dirs: Vec<PathBuf>,
     /// Canonical roots.
-    pub(crate) roots: Vec<PathBuf>,
+    roots: Vec<PathBuf>,
     /// What could not be looked at, one sentence each.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Walk {
+    /// Hashes of the roots.
+    pub(crate) fn root_hashes(&self) -> HashSet<u64> {
+        self.roots.iter().map(|root| xxh3_64(root.as_os_str().as_bytes())).collect()
+    }
 }
 
 /// Looks through `roots`, in order.
@@ -51,26 +67,61 @@ pub(crate) fn walk(roots: &[Root]) -> Walk {
     for root in roots {
         match fs::canonicalize(&root.path) {
             Ok(path) => {
-                walker.visit(root.source, &path, root.path.file_name());
-                walker.found.roots.push(path);
+                walker.root = xxh3_64(path.as_os_str().as_bytes());
+                walker.found.roots.push(path.clone());
+                for below in (root.source.narrow)(&path) {
+                    let name = if below == path { root.path.file_name() } else { None };
+                    walker.visit(root.source, &below, name);
+                }
             }
-            Err(e) => walker.warn(&root.path, &e),
+            Err(e) => {
+                walker.found.roots.push(root.path.clone());
+                walker.warn(&root.path, &e);
+            }
         }
     }
     // Links come last, so that a file is known by its own place where that is below a root.
-    while let Some((source, link)) = walker.links.pop() {
+    while let Some((source, root, link)) = walker.links.pop() {
+        walker.root = root;
         if let Ok(path) = fs::canonicalize(&link) {
             walker.visit(source, &path, link.file_name());
         }
     }
+    drop_compressed_copies(&mut walker.found.files);
     walker.found
+}
+
+/// What may be said of a transcript's place: the name of the file, which is that of its session.
+pub(crate) fn shown(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_file = [".jsonl", ".zst"].iter().any(|end| name.ends_with(end));
+    if is_file { format!("transcript {name}") } else { "a directory of transcripts".to_owned() }
+}
+
+/// A client that compresses a file leaves the plain one in place until it is done.
+fn drop_compressed_copies(files: &mut Vec<Found>) {
+    let plain = |file: &Found| {
+        let is_compressed = file.path.extension() == Some(OsStr::new("zst"));
+        is_compressed.then(|| file.path.with_extension(""))
+    };
+    let wanted: HashSet<PathBuf> = files.iter().filter_map(plain).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let there: HashSet<PathBuf> =
+        files.iter().filter(|file| wanted.contains(&file.path)).map(|f| f.path.clone()).collect();
+    files.retain(|file| plain(file).is_none_or(|plain| !there.contains(&plain)));
 }
 
 #[derive(Default)]
 struct Walker {
     found: Walk,
-    links: Vec<(&'static Source, PathBuf)>,
+    /// Hash of the root at hand.
+    root: u64,
+    links: Vec<(&'static Source, u64, PathBuf)>,
     seen: HashSet<(u64, u64)>,
+    /// Directories are looked through once for each type.
+    seen_dirs: HashSet<(&'static str, u64, u64)>,
 }
 
 impl Walker {
@@ -81,6 +132,7 @@ impl Walker {
             Ok(meta) => {
                 let names = [name, path.file_name()];
                 if names.into_iter().flatten().any(|name| (source.wants)(name, false)) {
+                    self.found.dirs.extend(path.parent().map(Path::to_owned));
                     self.file(source, path.to_owned(), &meta);
                 }
             }
@@ -89,7 +141,7 @@ impl Walker {
     }
 
     fn directories(&mut self, source: &'static Source, top: PathBuf, meta: &Metadata) {
-        if !self.seen.insert((meta.dev(), meta.ino())) {
+        if !self.is_new(source, meta) {
             return;
         }
         let mut pending = vec![top];
@@ -97,6 +149,7 @@ impl Walker {
             if let Err(e) = self.directory(source, &dir, &mut pending) {
                 self.warn(&dir, &e);
             }
+            self.found.dirs.push(dir);
         }
     }
 
@@ -106,16 +159,17 @@ impl Walker {
         dir: &Path,
         pending: &mut Vec<PathBuf>,
     ) -> io::Result<()> {
-        let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let (kind, name) = (entry.file_type()?, entry.file_name());
+        let named = |entry: io::Result<fs::DirEntry>| entry.map(|entry| (entry.file_name(), entry));
+        let mut entries = fs::read_dir(dir)?.map(named).collect::<io::Result<Vec<_>>>()?;
+        entries.sort_unstable_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
+        for (name, entry) in entries {
+            let kind = entry.file_type()?;
             if kind.is_symlink() {
-                self.links.push((source, entry.path()));
+                self.links.push((source, self.root, entry.path()));
             } else if (source.wants)(&name, kind.is_dir()) {
                 match entry.metadata() {
                     Ok(meta) if meta.is_dir() => {
-                        if self.seen.insert((meta.dev(), meta.ino())) {
+                        if self.is_new(source, &meta) {
                             pending.push(entry.path());
                         }
                     }
@@ -128,13 +182,22 @@ impl Walker {
         Ok(())
     }
 
+    fn is_new(&mut self, source: &'static Source, dir: &Metadata) -> bool {
+        self.seen_dirs.insert((source.name, dir.dev(), dir.ino()))
+    }
+
     fn file(&mut self, source: &'static Source, path: PathBuf, meta: &Metadata) {
         if meta.is_file() && self.seen.insert((meta.dev(), meta.ino())) {
-            self.found.files.push(Found { path, stamp: Stamp::of(meta), source });
+            let key = xxh3_128(path.as_os_str().as_bytes());
+            let (stamp, root) = (Stamp::of(meta), self.root);
+            self.found.files.push(Found { path, key, root, stamp, source });
         }
     }
 
+    /// Names of directories say what somebody works on, and stay out of warnings.
     fn warn(&mut self, path: &Path, error: &io::Error) {
-        self.found.warnings.push(format!("cannot look at {}: {error}", path.display()));
+        let is_root = self.found.roots.iter().any(|root| root == path);
+        let what = if is_root { path.display().to_string() } else { shown(path) };
+        self.found.warnings.push(format!("cannot look at {what}: {error}"));
     }
 }

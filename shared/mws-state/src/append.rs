@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mws_event::{DAY_MS, Timestamp};
+use mws_event::{DAY_MS, Event, Timestamp};
 use rustix::fs::OFlags;
 
 use crate::StateDir;
@@ -18,6 +18,8 @@ use crate::fs::is_at;
 use crate::log::{segment_name, segment_numbers};
 
 const SEGMENT_MAX: u64 = 8 * 1024 * 1024;
+/// Looked at at once for the last newline.
+const TAIL_BLOCK: u64 = 4096;
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// An open end of the log.
@@ -130,19 +132,40 @@ impl Appender {
     }
 }
 
-/// Ends a torn last line, so that the next record stands on a line of its own; the size after.
+/// Cuts a torn last line off, or ends it when only its newline is missing; the size after. Its
+/// writer is dead, since the lock is held.
 fn repair_tail(file: &mut File) -> io::Result<u64> {
     let size = file.metadata()?.len();
-    if size == 0 {
-        return Ok(0);
+    let mut last = [b'\n'];
+    if size > 0 {
+        file.read_exact_at(&mut last, size - 1)?;
     }
-    let mut last = [0];
-    file.read_exact_at(&mut last, size - 1)?;
     if last == *b"\n" {
         return Ok(size);
     }
-    file.write_all(b"\n")?;
-    Ok(size + 1)
+    let (mut tail, mut from) = (Vec::new(), size);
+    let newline = loop {
+        if from == 0 {
+            break None;
+        }
+        let len = from.min(TAIL_BLOCK);
+        let mut block = vec![0; len as usize];
+        from -= len;
+        file.read_exact_at(&mut block, from)?;
+        block.append(&mut tail);
+        tail = block;
+        if let Some(at) = tail.iter().rposition(|byte| *byte == b'\n') {
+            break Some(at);
+        }
+    };
+    let torn = &tail[newline.map_or(0, |at| at + 1)..];
+    if Event::parse(torn).is_ok() {
+        file.write_all(b"\n")?;
+        return Ok(size + 1);
+    }
+    let size = size - torn.len() as u64;
+    file.set_len(size)?;
+    Ok(size)
 }
 
 fn is_full(file: &File, now: Timestamp) -> bool {
@@ -164,16 +187,23 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_tail_costs_one_line_only() {
-        let (_tmp, state) = lab();
-        let mut log = Appender::open(&state).expect("opened");
-        log.append(b"{\"a\":1}\n", now()).expect("appended");
-        let path = state.events_dir().join(segment_name(1));
-        let mut torn = OpenOptions::new().append(true).open(&path).expect("opened");
-        torn.write_all(b"{\"to").expect("torn");
-        log.append(b"{\"b\":2}\n", now()).expect("appended");
-        let text = std::fs::read_to_string(&path).expect("read");
-        assert_eq!(text, "{\"a\":1}\n{\"to\n{\"b\":2}\n");
+    fn a_torn_tail_costs_itself_only() {
+        const WHOLE: &str = r#"{"ts":"2026-03-01T00:00:00.000Z","tool":"a","ok":true}"#;
+        let long = format!("{{\"to{}", "x".repeat(9000));
+        for (torn, left) in [("{\"to", ""), (&long, ""), ("\0\0", ""), (WHOLE, WHOLE)] {
+            for before in ["", "{\"a\":1}\n"] {
+                let (_tmp, state) = lab();
+                let mut log = Appender::open(&state).expect("opened");
+                log.append(before.as_bytes(), now()).expect("appended");
+                let path = state.events_dir().join(segment_name(1));
+                let mut file = OpenOptions::new().append(true).open(&path).expect("opened");
+                file.write_all(torn.as_bytes()).expect("torn");
+                log.append(b"{\"b\":2}\n", now()).expect("appended");
+                let text = std::fs::read_to_string(&path).expect("read");
+                let end = if left.is_empty() { "" } else { "\n" };
+                assert_eq!(text, format!("{before}{left}{end}{{\"b\":2}}\n"), "{torn:.9}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::lenient::{Flag, List, Object, Text};
+use crate::lenient::{Flag, List, Object, Text, name_in, parse_ts};
 use crate::sighting::Why;
 
 /// A record.
@@ -126,20 +126,8 @@ impl Record<'_> {
 impl Block<'_> {
     /// `name` of the input: the tool that `call_tool` is to call.
     pub(super) fn inner_name(&self) -> Option<String> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Input<'a> {
-            #[serde(borrow)]
-            name: Text<'a>,
-        }
-        let input: Object<Input<'_>> = serde_json::from_str(self.input?.get()).ok()?;
-        input.0?.name.get().map(str::to_owned)
+        name_in(self.input?.get())
     }
-}
-
-/// Reads a time; one without a zone is UTC.
-pub(super) fn parse_ts(text: &str) -> Option<Timestamp> {
-    text.parse().or_else(|_| format!("{text}Z").parse()).ok()
 }
 
 /// The client's own `<tool_use_error>` at the start of a result, which may lack `is_error`.
@@ -277,17 +265,5 @@ mod tests {
             let record: Record<'_> = serde_json::from_str(&json).expect("read");
             assert_eq!(record.forked_from(), want, "{mark}");
         }
-    }
-
-    #[test]
-    fn zones_and_their_absence() {
-        for (text, want) in [
-            ("2026-03-01T12:00:00+02:00", "2026-03-01T10:00:00.000Z"),
-            ("2026-03-01T10:30:00", "2026-03-01T10:30:00.000Z"),
-            ("2026-03-01T11:00:00.123456Z", "2026-03-01T11:00:00.123Z"),
-        ] {
-            assert_eq!(parse_ts(text).map(|ts| ts.to_string()).as_deref(), Some(want));
-        }
-        assert_eq!(parse_ts("soon"), None);
     }
 }

@@ -5,11 +5,8 @@
 //! of our calls; a result may stand before its call or in another file.
 //! Deliberately absent: deciding which of several copies of a call counts; [`crate::calls`] does.
 
-mod hits;
 mod line;
-mod salvage;
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,18 +14,20 @@ use std::path::{Path, PathBuf};
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 use mws_config::Places;
-use mws_event::{Timestamp, Via};
-use xxhash_rust::xxh3::xxh3_64;
+use mws_event::Timestamp;
 
-use self::hits::{Hits, TOOL_USE};
 use self::line::{Block, Record};
-use crate::names::Names;
+use crate::foreign::Foreign;
+use crate::hits::Hits;
+use crate::lenient::{Object, parse_ts};
+use crate::names::{Named, Names, SEARCH_TOOLS, upstream};
+use crate::salvage::{self, Trust};
 use crate::scan::{Consumed, Ending, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting};
-use crate::sources::{SHORT_ID, Task};
+use crate::sources::Task;
 
-const SEARCH_TOOLS: &str = "search_tools";
-const CALL_TOOL: &str = "call_tool";
+/// Marks calls (`"tool_use"`) and results (`"tool_use_id"`) of every tool.
+const TOOL_USE: &[u8] = b"tool_use";
 /// Lines without a time that may follow the last one with it.
 const LAST_LINES: usize = 8;
 
@@ -52,12 +51,16 @@ fn projects(places: &Places, config_dir: Option<&str>) -> Vec<PathBuf> {
     homes.into_iter().map(below).collect()
 }
 
-/// Leaves out the long tool outputs and workflow journals that lie in the same tree.
+/// Leaves out the long tool outputs and workflow journals that lie in the same tree, and Codex's
+/// transcripts.
 pub(crate) fn wants(name: &OsStr, is_dir: bool) -> bool {
     if is_dir {
         return name != "tool-results";
     }
-    Path::new(name).extension() == Some(OsStr::new("jsonl")) && name != "journal.jsonl"
+    let is_rollout = name.as_encoded_bytes().starts_with(b"rollout-");
+    Path::new(name).extension() == Some(OsStr::new("jsonl"))
+        && name != "journal.jsonl"
+        && !is_rollout
 }
 
 /// Reads a transcript from where `source` stands.
@@ -80,7 +83,7 @@ struct Reader<'a> {
     session: String,
     mtime: Timestamp,
     /// Hashes of the ids of calls to other tools: their results need not be parsed.
-    foreign: HashSet<u64>,
+    foreign: Foreign,
     hits: Hits<'a>,
     time: Finder<'static>,
     session_id: Finder<'static>,
@@ -94,8 +97,8 @@ impl<'a> Reader<'a> {
             names: task.names,
             session: session_of(task.path),
             mtime: task.mtime,
-            foreign: HashSet::new(),
-            hits: Hits::new(task.names),
+            foreign: Foreign::default(),
+            hits: Hits::new(finders(task.names)),
             time: Finder::new("\"timestamp\":\""),
             session_id: Finder::new("\"sessionId\":\""),
             end: None,
@@ -116,7 +119,7 @@ impl<'a> Reader<'a> {
         let mut hits = std::mem::take(&mut self.hits);
         hits.start(bytes);
         while let Some(hit) = hits.first() {
-            let names_us = hit.needle || !self.is_foreign(&bytes[hit.at + TOOL_USE.len()..]);
+            let names_us = hit.what != 0 || !self.is_foreign(&bytes[hit.at + TOOL_USE.len()..]);
             let end = if names_us { self.line(bytes, hit.at) } else { hit.at + 1 };
             hits.go_on_from(end, bytes);
         }
@@ -128,7 +131,14 @@ impl<'a> Reader<'a> {
     fn line(&mut self, bytes: &mut [u8], at: usize) -> usize {
         let start = memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
         let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline);
-        let damage = salvage::records(&mut bytes[start..end], |record| self.record(record));
+        let damage = salvage::records(&mut bytes[start..end], |bytes, trust| {
+            let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
+                return false;
+            };
+            let record = record.filter(|record| trust == Trust::Line || record.is_complete());
+            record.iter().for_each(|record| self.record(record));
+            record.is_some() || trust == Trust::Line
+        });
         self.batch.bad_lines += u64::from(damage.bad);
         self.batch.salvaged += damage.salvaged;
         end
@@ -140,13 +150,13 @@ impl<'a> Reader<'a> {
         if let Some(rest) = rest.strip_prefix(b"_id\"") {
             let rest = rest.trim_ascii_start().strip_prefix(b":").unwrap_or_default();
             let id = rest.trim_ascii_start().strip_prefix(b"\"").and_then(until_quote);
-            return id.is_some_and(|id| self.foreign.contains(&xxh3_64(id)));
+            return id.is_some_and(|id| self.foreign.contains(id));
         }
         let id = rest.strip_prefix(b"\",\"id\":\"").and_then(until_quote);
-        if let Some(id) = id.filter(|id| id.len() >= SHORT_ID) {
+        if let Some(id) = id {
             let name = rest[9 + id.len()..].strip_prefix(b",\"name\":\"").and_then(until_quote);
             if name.is_some_and(|name| !self.names.mentioned_in(name)) {
-                self.foreign.insert(xxh3_64(id));
+                self.foreign.insert(id);
             }
         }
         true
@@ -165,47 +175,41 @@ impl<'a> Reader<'a> {
         let (Some(id), Some(name)) = (block.id.get(), block.name.get()) else { return };
         let Some((server, tool)) = self.names.split(name).filter(|(_, t)| *t != SEARCH_TOOLS)
         else {
-            if id.len() >= SHORT_ID {
-                self.foreign.insert(xxh3_64(id.as_bytes()));
-            }
+            self.foreign.insert(id.as_bytes());
             return;
         };
-        let (raw, via) = match tool {
-            CALL_TOOL => match block.inner_name() {
-                Some(inner) => (inner, Via::CallTool),
-                None => return,
-            },
-            _ => (tool.to_owned(), Via::Direct),
+        let resolve = |raw: &str| {
+            let plain = self.names.split(raw).map_or(raw, |(_, tool)| tool);
+            self.names.resolve(plain).to_owned()
         };
-        let plain = self.names.split(&raw).map_or(raw.as_str(), |(_, tool)| tool);
-        if via == Via::CallTool && matches!(plain, CALL_TOOL | SEARCH_TOOLS) {
+        let Some(Named { tool, raw, via }) = upstream(tool, || block.inner_name(), resolve) else {
             return;
-        }
-        let tool = self.names.resolve(plain).to_owned();
+        };
         let own = |text: Option<&str>| text.map(str::to_owned);
         self.batch.calls.push(Sighting {
             call_id: id.to_owned(),
             session: record.session_id.get().unwrap_or(&self.session).to_owned(),
             forked_from: own(record.forked_from()),
-            raw: Some(raw).filter(|raw| *raw != tool),
             tool,
+            raw,
             via,
             ts: record.ts().unwrap_or(self.mtime),
             version: own(record.version.get()),
             agent: own(record.agent_id.get()),
             server: server.to_owned(),
+            end_event: false,
         });
     }
 
     fn result(&mut self, record: &Record<'_>, block: &Block<'_>) {
         let Some(id) = block.tool_use_id.get() else { return };
-        if self.foreign.contains(&xxh3_64(id.as_bytes())) {
+        if self.foreign.contains(id.as_bytes()) {
             return;
         }
         let (ok, why) = record.outcome(block);
         let session = record.session_id.get().unwrap_or(&self.session);
         let owner = record.forked_from().unwrap_or(session);
-        let outcome = Outcome { ok, why, ts: record.ts() };
+        let outcome = Outcome { ok, why, ts: record.ts(), ms: None };
         self.batch.results.push((id.to_owned(), owner.to_owned(), outcome));
     }
 
@@ -220,7 +224,7 @@ impl<'a> Reader<'a> {
                 let at = finder.find(line)? + finder.needle().len();
                 std::str::from_utf8(until_quote(&line[at..])?).ok()
             };
-            if let Some(ts) = field(&self.time).and_then(line::parse_ts) {
+            if let Some(ts) = field(&self.time).and_then(parse_ts) {
                 let session = field(&self.session_id).unwrap_or(&self.session);
                 self.end = Some((session.to_owned(), ts));
                 return;
@@ -229,6 +233,11 @@ impl<'a> Reader<'a> {
             end = before;
         }
     }
+}
+
+fn finders(names: &Names) -> Vec<Finder<'_>> {
+    let needles = names.needles().iter().map(Finder::as_ref);
+    std::iter::once(Finder::new(TOOL_USE)).chain(needles).collect()
 }
 
 fn until_quote(bytes: &[u8]) -> Option<&[u8]> {

@@ -4,6 +4,7 @@
 //! Deliberately absent: sample data; every line is built here.
 
 mod damage;
+mod rollouts;
 mod runs;
 
 use std::fs;
@@ -50,7 +51,7 @@ pub(super) fn result(session: &str, at: u32, id: &str, mark: &str) -> String {
 /// Marks a result as a failure.
 pub(super) const FAILED: &str = r#","is_error":true"#;
 
-fn time(at: u32) -> String {
+pub(super) fn time(at: u32) -> String {
     format!("2026-03-01T00:{:02}:{:02}.000Z", at / 60, at % 60)
 }
 
@@ -68,14 +69,16 @@ pub(super) struct Lab {
 impl Lab {
     pub(super) fn new() -> Self {
         let lab = Self { tmp: tempfile::tempdir().expect("a directory"), reported: 0 };
-        let root = lab.path("projects");
+        let (root, codex) = (lab.path("projects"), lab.path("codex"));
         let config = format!(
-            r#"{{"stateDir":"{}","serverAliases":["my.box"],"transcripts":[{{"type":"claude-code","root":"{}"}}]}}"#,
+            r#"{{"stateDir":"{}","serverAliases":["my.box"],"transcripts":[{{"type":"claude-code","root":"{}"}},{{"type":"codex","root":"{}"}}]}}"#,
             lab.path("state").display(),
-            root.display()
+            root.display(),
+            codex.display()
         );
         lab.put("config.json", &[&config]);
         fs::create_dir_all(root).expect("a directory");
+        fs::create_dir_all(codex).expect("a directory");
         lab
     }
 

@@ -2,9 +2,18 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::time::Duration;
 
 use mws_event::Via;
 use mws_state::{StageLock, publish};
+
+use crate::engine::{Engine, Pace};
+use crate::names::Names;
+use crate::progress::Progress;
+use crate::sources::SOURCES;
+use crate::state::State;
+use crate::stats::count;
+use crate::walk::{Root, walk};
 
 use super::{FAILED, Lab, call, call_with, result};
 
@@ -218,6 +227,41 @@ fn links_loops_and_fifos_change_nothing() {
     assert_eq!(lab.news(), ["A mail true", "E mail true"]);
     assert_eq!(lab.last_run().0, 2);
     assert!(lab.news().is_empty());
+}
+
+#[test]
+fn an_interrupted_run_goes_on_and_reports_the_same() {
+    let mut lab = Lab::new();
+    let copy = call_with("B", 1, "1", MAIL, "{}", r#","forkedFrom":{"sessionId":"A"}"#);
+    lab.put(B, &[&copy, &result("B", 2, "1", "")]);
+    lab.put("projects/-srv/C.jsonl", &[&call("C", 3, "2", MAIL), &result("C", 40, "2", "")]);
+    lab.put("projects/-srv/D.jsonl", &[&call("D", 3, "2", MAIL), &result("D", 30, "2", "")]);
+    let dir = lab.state();
+    let always = Pace { bytes: 0, files: 0, every: Duration::ZERO };
+    let mut engine = Engine::start(&dir, false, Some(always));
+    let root = Root { source: &SOURCES[0], path: lab.path("projects") };
+    let names = Names::new(["toolbox", "my.box"], []);
+    engine.read(walk(&[root]), &names, Some(1), Progress::hidden()).expect("read");
+    drop(engine);
+    assert_eq!(lab.events(), []);
+    lab.put(A, &[&call("A", 1, "1", MAIL), &result("A", 2, "1", "")]);
+    assert_eq!(lab.news(), ["A mail true", "D mail true"]);
+    assert_eq!(lab.last_run().0, 1);
+    assert!(lab.news().is_empty());
+}
+
+#[test]
+fn what_was_read_is_counted_by_client() {
+    let mut lab = Lab::new();
+    let damaged = format!("{}{}", call("A", 5, "3", MAIL), call("A", 6, "4", MAIL));
+    let lines = [call("A", 1, "1", MAIL), result("A", 2, "1", ""), damaged];
+    lab.put(A, &[&lines[0], &lines[1], &lines[2]]);
+    lab.news();
+    let size = fs::metadata(lab.path(A)).expect("there").len();
+    let (state, _) = State::load(&lab.state());
+    let rows = count(&state);
+    assert_eq!(rows["claude-code"], [1, size, 1, 2, 0, 1, 2]);
+    assert_eq!(rows["codex"], [0; 7]);
 }
 
 #[test]

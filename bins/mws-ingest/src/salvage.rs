@@ -7,9 +7,7 @@
 use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
-
-use super::line::Record;
-use crate::lenient::Object;
+use serde_json::value::RawValue;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Failed attempts may read a damaged line this many times over.
@@ -17,44 +15,45 @@ const PASSES: usize = 8;
 
 /// What was wrong with a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Damage {
+pub(crate) struct Damage {
     /// It was not one clean record.
-    pub(super) bad: bool,
+    pub(crate) bad: bool,
     /// Records recovered all the same.
-    pub(super) salvaged: u64,
+    pub(crate) salvaged: u64,
 }
 
-/// Hands every record of `line` to `take`. Bytes that are not UTF-8 are overwritten.
-pub(super) fn records(line: &mut [u8], mut take: impl FnMut(&Record<'_>)) -> Damage {
+/// How sure it is that some bytes are a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// They are a line.
+    Line,
+    /// They were found in a damaged line, and may be a part of a record.
+    Found,
+}
+
+/// Hands every record of `line` to `take`, which says whether it is one. Bytes that are not UTF-8
+/// are overwritten.
+pub(crate) fn records(line: &mut [u8], mut take: impl FnMut(&[u8], Trust) -> bool) -> Damage {
     let clean = trim(line);
-    if clean.is_empty() {
-        return Damage::default();
-    }
-    if let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(clean) {
-        record.iter().for_each(take);
+    if clean.is_empty() || take(clean, Trust::Line) {
         return Damage::default();
     }
     replace_invalid_utf8(line);
     let mut salvaged = 0;
-    salvage(line, |record| {
-        salvaged += 1;
-        take(record);
-    });
+    salvage(line, |record| salvaged += u64::from(take(record, Trust::Found)));
     Damage { bad: true, salvaged }
 }
 
 /// Tries at every `{"`: whole records follow each other, or one begins where another was cut.
-fn salvage(line: &[u8], mut take: impl FnMut(&Record<'_>)) {
+fn salvage(line: &[u8], mut take: impl FnMut(&[u8])) {
     let mut budget = line.len() * PASSES + 4096;
     let mut at = 0;
     while let Some(next) = memmem::find(&line[at..], b"{\"") {
         at += next;
-        let mut values = Deserializer::from_slice(&line[at..]).into_iter::<Record<'_>>();
+        let mut values = Deserializer::from_slice(&line[at..]).into_iter::<&RawValue>();
         match values.next() {
             Some(Ok(record)) => {
-                if record.is_complete() {
-                    take(&record);
-                }
+                take(record.get().as_bytes());
                 at += values.byte_offset();
             }
             Some(Err(e)) => {
@@ -87,7 +86,7 @@ fn replace_invalid_utf8(mut bytes: &mut [u8]) {
 }
 
 /// Whether `line` is one whole object, so that a missing newline means nothing.
-pub(super) fn is_whole(line: &[u8]) -> bool {
+pub(crate) fn is_whole(line: &[u8]) -> bool {
     let line = trim(line);
     line.starts_with(b"{")
         && line.ends_with(b"}")
@@ -96,6 +95,8 @@ pub(super) fn is_whole(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const A: &str =
@@ -106,7 +107,12 @@ mod tests {
     fn sessions(line: &[u8]) -> (String, Damage) {
         let mut line = line.to_vec();
         let mut seen = String::new();
-        let damage = records(&mut line, |r| seen.push_str(r.session_id.get().unwrap_or("-")));
+        let damage = records(&mut line, |bytes, trust| {
+            let Ok(record) = serde_json::from_slice::<Value>(bytes) else { return false };
+            let session = record["sessionId"].as_str();
+            seen.push_str(session.unwrap_or_default());
+            trust == Trust::Line || session.is_some()
+        });
         (seen, damage)
     }
 
