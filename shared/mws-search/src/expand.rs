@@ -4,8 +4,8 @@
 //! Deliberately absent: rewriting of the query.
 
 use crate::index::{Index, Variant};
-use crate::verbs;
 use crate::words::{self, Word};
+use crate::{tables, verbs};
 
 /// Words written together or apart.
 const JOINED: f32 = 0.9;
@@ -54,10 +54,14 @@ impl Index {
         let stems: Vec<String> = spelt.iter().map(|word| words::stem(word)).collect();
         let (backends, named) = self.named_backends(&stems);
         let extra = self.extra(&spelt, &stems);
-        let hollow = spelt.iter().all(|word| words::is_stop(word));
+        let foreign = stems.iter().any(|stem| tables::is_foreign(stem));
+        let says_nothing = |word: &str, stem: &str| {
+            words::is_stop(word) || foreign && self.is_foreign_filler(word, stem)
+        };
+        let hollow = spelt.iter().zip(&stems).all(|(word, stem)| says_nothing(word, stem));
         let mut query = Query { backends, ..Query::default() };
         for (at, (word, stem)) in spelt.iter().zip(&stems).enumerate() {
-            if !hollow && words::is_stop(word) {
+            if !hollow && says_nothing(word, stem) {
                 continue;
             }
             query.verbs |= verbs::of_word(word) | verbs::of_word(stem);
@@ -72,6 +76,13 @@ impl Index {
         let others = query.words.iter().filter(|word| !word.names_backend).count();
         query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
+    }
+
+    /// What joins the words of a query in another language: articles, and pairs of characters across
+    /// the border of two words.
+    fn is_foreign_filler(&self, word: &str, stem: &str) -> bool {
+        let known = self.lookup.words.contains_key(stem);
+        tables::is_foreign_stop(word) || !known && words::is_pair(word)
     }
 
     /// The words of a query; one that case would split stays whole where tools write it so.

@@ -1,9 +1,10 @@
-//! The word tables: synonyms and abbreviations.
+//! The word tables: synonyms, abbreviations, other languages.
 //!
 //! Invariant: a table only adds ways to reach a tool; without it every word still finds itself.
-//! Deliberately absent: other languages; they come as a table of their own.
+//! Deliberately absent: grammar of other languages; the table lists the forms that it knows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,9 +13,12 @@ use crate::words;
 /// How much a variant counts against the word itself.
 pub(crate) const SYNONYM: f32 = 0.5;
 pub(crate) const FORM: f32 = 0.85;
+/// The same in another language.
+const LANGUAGE: f32 = 0.9;
 
 const SYNONYMS: &str = include_str!("../data/synonyms.txt");
 const ABBREVIATIONS: &str = include_str!("../data/abbreviations.txt");
+const LANGUAGES: &str = include_str!("../data/languages.txt");
 
 /// What may stand for a stem, or for a phrase of stems, with weights.
 #[derive(Debug, Default)]
@@ -51,6 +55,14 @@ impl Tables {
                     let words = phrase.split(' ').map(str::to_owned).collect();
                     tables.phrases.insert(key(short), words);
                 }
+            }
+        }
+        for (english, others) in concepts() {
+            let english = tables.words(english);
+            for other in others.split_whitespace().filter(|other| is_foreign(&key(other))) {
+                let other = tables.words(other);
+                tables.link(&other, &english, LANGUAGE);
+                tables.link(&english, &other, LANGUAGE);
             }
         }
         tables.sort();
@@ -98,7 +110,40 @@ impl Tables {
 
 /// Changes whenever a built-in table does.
 pub(crate) fn hash() -> u64 {
-    xxh3_64(SYNONYMS.as_bytes()) ^ xxh3_64(ABBREVIATIONS.as_bytes())
+    let tables = [SYNONYMS, ABBREVIATIONS, LANGUAGES];
+    tables.iter().fold(0, |sum: u64, table| sum.rotate_left(1) ^ xxh3_64(table.as_bytes()))
+}
+
+/// Whether a stem is a word of another language and none of the English tables.
+pub(crate) fn is_foreign(stem: &str) -> bool {
+    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let english: HashSet<String> = [SYNONYMS, ABBREVIATIONS]
+            .into_iter()
+            .flat_map(lines)
+            .chain(concepts().map(|(english, _)| english))
+            .flat_map(words::plain)
+            .map(|word| words::stem(&word))
+            .collect();
+        let others = concepts().flat_map(|(_, others)| others.split_whitespace());
+        others.map(key).filter(|key| !english.contains(key)).collect()
+    });
+    WORDS.contains(stem)
+}
+
+/// Whether a word of a query in another language carries no meaning of its own.
+pub(crate) fn is_foreign_stop(word: &str) -> bool {
+    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let hollow = lines(LANGUAGES).filter_map(|line| line.strip_prefix(':'));
+        hollow.flat_map(words::plain).collect()
+    });
+    WORDS.contains(word)
+}
+
+/// English words and those of other languages for them.
+fn concepts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines(LANGUAGES)
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(english, _)| !english.is_empty())
 }
 
 fn lines(table: &str) -> impl Iterator<Item = &str> {
@@ -135,6 +180,20 @@ mod tests {
     fn the_user_adds_words() {
         let tables = Tables::new("# mine\nZettel notes\n=\n> \nx\n");
         assert_eq!(weight(&tables, "zettel", "note"), Some(SYNONYM));
+    }
+
+    #[test]
+    fn other_languages_lead_to_english_and_back() {
+        let tables = Tables::new("");
+        for (other, english) in
+            [("loschen", "delet"), ("文件 件夹", "folder"), ("написать", "write")]
+        {
+            assert_eq!(weight(&tables, other, english), Some(LANGUAGE), "{other}");
+            assert_eq!(weight(&tables, english, other), Some(LANGUAGE), "{other}");
+        }
+        assert_eq!(weight(&tables, "loschen", "supprim"), None);
+        assert!(is_foreign("loschen") && !is_foreign("delet") && !is_foreign("file"));
+        assert!(is_foreign_stop("und") && !is_foreign_stop("file"));
     }
 
     #[test]

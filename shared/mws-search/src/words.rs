@@ -29,6 +29,11 @@ pub(crate) fn is_stop(word: &str) -> bool {
     WORDS.contains(word)
 }
 
+/// Whether a word is a pair of characters of a script without spaces.
+pub(crate) fn is_pair(word: &str) -> bool {
+    word.chars().all(|c| Class::of(c) == Class::Dense)
+}
+
 /// Lower case, without accents and compatibility forms.
 pub(crate) fn fold(text: &str) -> String {
     normal(text).to_lowercase()
