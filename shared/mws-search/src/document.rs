@@ -230,7 +230,7 @@ impl Builder {
 }
 
 /// The first sentence of a description, and what follows, both within the limit.
-fn sentences(description: &str) -> (&str, &str) {
+pub(crate) fn sentences(description: &str) -> (&str, &str) {
     let text = cut(description.trim(), DESCRIPTION);
     let ends = text.char_indices().filter_map(|(at, c)| {
         let next = text.get(at + c.len_utf8()..)?.chars().next();
@@ -246,7 +246,7 @@ fn sentences(description: &str) -> (&str, &str) {
 }
 
 /// The first `limit` characters.
-fn cut(text: &str, limit: usize) -> &str {
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)
 }

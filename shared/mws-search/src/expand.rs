@@ -4,6 +4,7 @@
 //! Deliberately absent: rewriting of the query.
 
 use crate::index::{Index, Variant};
+use crate::vectors::{Meant, Row};
 use crate::words::{self, Word};
 use crate::{tables, verbs};
 
@@ -27,6 +28,8 @@ pub(crate) struct Query {
     pub(crate) backends: Vec<u32>,
     /// Whether it is of the form `backend words`: a backend first, then few words.
     pub(crate) only_backends: bool,
+    /// Where word vectors place the whole query.
+    pub(crate) row: Option<Row>,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,20 @@ pub(crate) struct Scored {
     pub(crate) worth: f32,
 }
 
+impl QueryWord {
+    /// The best that stands for the word.
+    fn best_other(&self) -> Option<&Scored> {
+        self.variants.iter().find(|v| v.weight < 1.0).or(self.variants.first())
+    }
+}
+
+impl Query {
+    /// Looks in one backend only.
+    pub(crate) fn restrict(&mut self, backend: u32) {
+        (self.backends, self.only_backends) = (vec![backend], true);
+    }
+}
+
 impl Index {
     pub(crate) fn expand(&self, text: &str) -> Query {
         let spelt = self.spelt(text);
@@ -60,19 +77,31 @@ impl Index {
         };
         let hollow = spelt.iter().zip(&stems).all(|(word, stem)| says_nothing(word, stem));
         let mut query = Query { backends, ..Query::default() };
+        let mut meant = Vec::new();
         for (at, (word, stem)) in spelt.iter().zip(&stems).enumerate() {
             if !hollow && says_nothing(word, stem) {
+                meant.push(Meant::Word(word));
                 continue;
             }
             query.verbs |= verbs::of_word(word) | verbs::of_word(stem);
             let extra = extra.get(at).map(Vec::as_slice).unwrap_or_default();
             let is_named = named.get(at).copied().unwrap_or_default();
-            for entry in self.entries(word, stem, extra, is_named) {
+            let entries = self.entries(word, stem, extra, is_named);
+            if foreign && tables::is_foreign(stem) || tables::is_short(stem) {
+                meant.extend(
+                    entries.iter().filter_map(|e| Some(Meant::Place(e.best_other()?.word))),
+                );
+            } else {
+                let guess = entries.first().and_then(|entry| entry.variants.first());
+                meant.push(guess.map_or(Meant::Word(word), |v| Meant::WordOr(word, v.word)));
+            }
+            for entry in entries {
                 if !query.words.iter().any(|known| known.stem == entry.stem) {
                     query.words.push(entry);
                 }
             }
         }
+        query.row = self.vectors.as_ref().and_then(|vectors| vectors.of_words(&meant));
         let others = query.words.iter().filter(|word| !word.names_backend).count();
         query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
@@ -167,8 +196,14 @@ impl Index {
         if variants.is_empty() {
             variants = self.begun(word);
         }
-        if variants.is_empty() {
-            variants = self.misspelt(word);
+        let meaning = self
+            .vectors
+            .as_ref()
+            .and_then(|vectors| vectors.of_word(word).map(|row| vectors.neighbours(&row)));
+        match meaning {
+            Some(near) => variants.extend(near),
+            None if variants.is_empty() => variants = self.misspelt(word),
+            None => {}
         }
         vec![self.finish(stem.to_owned(), None, &variants, named)]
     }

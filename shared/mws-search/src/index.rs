@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::Writer;
 use crate::document::{self, Document};
+use crate::vectors::Vectors;
 use crate::{spelling, tables, words};
 
 /// What the user adds to the index.
@@ -54,6 +55,8 @@ pub struct Index {
     pub(crate) surfaces: Vec<Surface>,
     /// Short forms of phrases that the catalog uses: words of the phrase, as places in `words`.
     pub(crate) phrases: BTreeMap<String, Vec<u32>>,
+    /// What a table of word vectors adds, where the builder had one.
+    pub(crate) vectors: Option<Vectors>,
     pub(crate) lookup: Lookup,
 }
 

@@ -17,6 +17,14 @@ const UNASKED_DELETE: f32 = 0.75;
 const VERBLESS_DELETE: f32 = 0.9;
 const IN_BACKEND: f32 = 2.5;
 
+/// The share of word vectors: what a perfect cosine adds where a tool that has every query word in
+/// its name scores about 1.
+const FULL_SCORE: f32 = 2.2;
+const VECTOR_SHARE: f32 = 0.5;
+const FEW_WORDS: f32 = 6.0;
+/// A tool without any of the words must be this near.
+const NEAR_ENOUGH: f32 = 0.1;
+
 /// A best match that scores less than this many times what the rarest word tells is called weak.
 const WEAK: f32 = 1.5;
 
@@ -71,9 +79,15 @@ impl Index {
         let total: f32 = query.words.iter().map(|word| word.idf).sum();
         let mut tools: Vec<(u32, f32)> = Vec::with_capacity(hits.len());
         let mut top = 0.0_f32;
-        for (tool, hit) in (0..).zip(&hits).filter(|(_, hit)| hit.word > 0) {
-            let score = self.total(query, tool, hit, total);
+        let nearness = self.nearness(query);
+        for (tool, hit) in (0..).zip(&hits) {
+            let near = nearness(tool);
+            if hit.word == 0 && near < NEAR_ENOUGH {
+                continue;
+            }
+            let mut score = self.total(query, tool, hit, total);
             top = top.max(score);
+            score = score / (FULL_SCORE * total.max(f32::MIN_POSITIVE)) + near;
             let named = inside && self.is_inside(query, tool);
             if inside && query.only_backends && !named {
                 continue;
@@ -91,6 +105,17 @@ impl Index {
         tools.sort_unstable_by(order);
         let weak = tools.is_empty() || top < WEAK * idf(self.tools.len(), 1);
         Scores { tools, weak }
+    }
+
+    /// What word vectors add to each tool's score. Long queries name so much that their sum says
+    /// little.
+    fn nearness(&self, query: &Query) -> impl Fn(u32) -> f32 {
+        let weight = VECTOR_SHARE * (FEW_WORDS / query.words.len().max(1) as f32).min(1.0);
+        let rows = self.vectors.as_ref().zip(query.row);
+        move |tool| {
+            let Some((vectors, row)) = &rows else { return 0.0 };
+            vectors.tools.get(tool as usize).map_or(0.0, |tool| weight * row.dot(tool))
+        }
     }
 
     /// Adds one query word to the tools that have a variant of it.

@@ -63,6 +63,17 @@ impl Index {
     }
 }
 
+/// How many slips lie between two names; `None` when they are more than one in four letters.
+pub(crate) fn slips(name: &str, other: &str) -> Option<usize> {
+    let most = (name.len() / 4).min(4);
+    let apart = (mask(name) ^ mask(other)).count_ones() as usize;
+    if name.len().abs_diff(other.len()) > most || apart > 2 * most || most == 0 {
+        return None;
+    }
+    let letters = |text: &str| text.chars().collect::<Vec<_>>();
+    distance(&letters(name), &letters(other), most)
+}
+
 fn similarity(word: &[char], other: &[char], slips: usize) -> f32 {
     let share = 1.0 - slips as f32 / word.len().max(other.len()) as f32;
     if word.first() == other.first() { share } else { share * 0.8 }

@@ -130,6 +130,14 @@ pub(crate) fn is_foreign(stem: &str) -> bool {
     WORDS.contains(stem)
 }
 
+/// Whether a stem is a short form.
+pub(crate) fn is_short(stem: &str) -> bool {
+    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        lines(ABBREVIATIONS).filter_map(|line| line.split_whitespace().next()).map(key).collect()
+    });
+    WORDS.contains(stem)
+}
+
 /// Whether a word of a query in another language carries no meaning of its own.
 pub(crate) fn is_foreign_stop(word: &str) -> bool {
     static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
