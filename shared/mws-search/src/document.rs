@@ -3,7 +3,7 @@
 //! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
 //! only those of changed tools made again. Deliberately absent: anything about other tools.
 
-use std::collections::HashMap;
+use crate::hash::Map;
 
 use mws_catalog::{Backends, Tool};
 use xxhash_rust::xxh3::xxh3_64;
@@ -166,9 +166,9 @@ impl Document {
 
 #[derive(Default)]
 struct Builder {
-    places: HashMap<String, u32>,
+    places: Map<String, u32>,
     terms: Vec<Term>,
-    surfaces: HashMap<String, u32>,
+    surfaces: Map<String, u32>,
     lengths: [u32; FIELDS],
 }
 

@@ -18,6 +18,9 @@ const UNKNOWN_IDF: f32 = 3.0;
 /// More words than this behind a backend's name make a sentence that happens to begin with it.
 const FEW: usize = 3;
 
+/// Words of a query that are read: more are pasted data, which says nothing about a tool.
+const MOST_WORDS: usize = 120;
+
 /// A query, ready to be ranked.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
@@ -118,7 +121,7 @@ impl Index {
     fn spelt(&self, text: &str) -> Vec<String> {
         let mut spelt = Vec::new();
         let mut covered = 0;
-        for Word { text, whole } in words::split(text, true) {
+        for Word { text, whole } in words::split(text, true).into_iter().take(MOST_WORDS) {
             if covered > 0 {
                 covered -= text.len().min(covered);
             } else if whole && self.surface(&text).is_some() {

@@ -3,7 +3,7 @@
 //! Invariant: an exact name is never outranked and a bare backend name lists that backend.
 //! Deliberately absent: reply texts.
 
-use std::collections::HashSet;
+use crate::hash::Set;
 
 use crate::index::Index;
 use crate::{spelling, words};
@@ -112,7 +112,7 @@ impl Index {
                 None => all &= part.is_empty() || words::is_stop(&words::fold(part)),
             }
         }
-        let mut seen = HashSet::new();
+        let mut seen = Set::default();
         tools.retain(|&tool| seen.insert(tool));
         (tools, all && !seen.is_empty())
     }

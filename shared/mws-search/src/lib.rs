@@ -11,6 +11,7 @@ mod current;
 mod document;
 mod expand;
 mod find;
+mod hash;
 mod index;
 mod params;
 mod rank;

@@ -3,7 +3,10 @@
 //! Invariant: a table only adds ways to reach a tool; without it every word still finds itself.
 //! Deliberately absent: grammar of other languages; the table lists the forms that it knows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::hash::{Map, Set};
 use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -21,9 +24,9 @@ const ABBREVIATIONS: &str = include_str!("../data/abbreviations.txt");
 const LANGUAGES: &str = include_str!("../data/languages.txt");
 
 /// What may stand for a stem, or for a phrase of stems, with weights.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
-    ids: HashMap<String, u32>,
+    ids: Map<String, u32>,
     /// From, to, weight; sorted, one for each pair.
     links: Vec<(u32, u32, f32)>,
     /// Short form → the words of the phrase it stands for.
@@ -32,20 +35,20 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// The built-in tables and the user's synonyms.
-    pub(crate) fn new(user: &str) -> Self {
-        let mut tables = Self::default();
-        for line in lines(SYNONYMS).chain(lines(user)) {
-            if let Some(line) = line.strip_prefix('=') {
-                let words = tables.words(line);
-                tables.link(&words, &words, FORM);
-            } else if let Some((word, others)) = line.split_once('>') {
-                let (from, to) = (tables.words(word), tables.words(others));
-                tables.link(&from, &to, SYNONYM);
-            } else {
-                let words = tables.words(line);
-                tables.link(&words, &words, SYNONYM);
-            }
+    pub(crate) fn new(user: &str) -> Cow<'static, Self> {
+        static BUILT_IN: LazyLock<Tables> = LazyLock::new(Tables::built_in);
+        if user.trim().is_empty() {
+            return Cow::Borrowed(&BUILT_IN);
         }
+        let mut tables = BUILT_IN.clone();
+        tables.add_synonyms(user);
+        tables.sort();
+        Cow::Owned(tables)
+    }
+
+    fn built_in() -> Self {
+        let mut tables = Self::default();
+        tables.add_synonyms(SYNONYMS);
         for line in lines(ABBREVIATIONS) {
             let words = tables.words(line);
             tables.link(&words, &words, FORM);
@@ -67,6 +70,21 @@ impl Tables {
         }
         tables.sort();
         tables
+    }
+
+    fn add_synonyms(&mut self, table: &str) {
+        for line in lines(table) {
+            if let Some(line) = line.strip_prefix('=') {
+                let words = self.words(line);
+                self.link(&words, &words, FORM);
+            } else if let Some((word, others)) = line.split_once('>') {
+                let (from, to) = (self.words(word), self.words(others));
+                self.link(&from, &to, SYNONYM);
+            } else {
+                let words = self.words(line);
+                self.link(&words, &words, SYNONYM);
+            }
+        }
     }
 
     /// All entries, with their numbers.
@@ -116,8 +134,8 @@ pub(crate) fn hash() -> u64 {
 
 /// Whether a stem is a word of another language and none of the English tables.
 pub(crate) fn is_foreign(stem: &str) -> bool {
-    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
-        let english: HashSet<String> = [SYNONYMS, ABBREVIATIONS]
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
+        let english: Set<String> = [SYNONYMS, ABBREVIATIONS]
             .into_iter()
             .flat_map(lines)
             .chain(concepts().map(|(english, _)| english))
@@ -132,7 +150,7 @@ pub(crate) fn is_foreign(stem: &str) -> bool {
 
 /// Whether a stem is a short form.
 pub(crate) fn is_short(stem: &str) -> bool {
-    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
         lines(ABBREVIATIONS).filter_map(|line| line.split_whitespace().next()).map(key).collect()
     });
     WORDS.contains(stem)
@@ -140,7 +158,7 @@ pub(crate) fn is_short(stem: &str) -> bool {
 
 /// Whether a word of a query in another language carries no meaning of its own.
 pub(crate) fn is_foreign_stop(word: &str) -> bool {
-    static WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
         let hollow = lines(LANGUAGES).filter_map(|line| line.strip_prefix(':'));
         hollow.flat_map(words::plain).collect()
     });

@@ -44,7 +44,7 @@ impl Row {
     /// The dot product.
     pub(crate) fn dot(&self, other: &Self) -> f32 {
         let pairs = self.numbers.iter().zip(&other.numbers);
-        let sum: i32 = pairs.map(|(&a, &b)| i32::from(i16::from(a) * i16::from(b))).sum();
+        let sum: i32 = pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
         sum as f32 * self.scale * other.scale
     }
 }
