@@ -10,6 +10,7 @@ use mws_tests::stub::Stub;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+const OLD_LOG: &str = "old.jsonl";
 const CATALOG: &str =
     r#"{"tools":[{"name":"apple_pick","description":"d","inputSchema":{"type":"object"}}]}"#;
 
@@ -179,6 +180,8 @@ fn a_wrong_type_is_named_with_file_and_field() {
 #[test]
 fn wrong_usage_is_told_by_the_exit_code() {
     let lab = Lab::new();
+    lab.write(CONFIG, "{}");
+    lab.write(OLD_LOG, "{\"ts\":\"2026-03-01T00:00:11Z\",\"tool\":\"a\",\"ok\":true}\n");
     for (program, args) in [
         ("mws-proxy", vec!["--no-such-flag"]),
         ("mws-proxy", vec!["--listen", "nonsense"]),
@@ -186,12 +189,25 @@ fn wrong_usage_is_told_by_the_exit_code() {
         ("mws-promote", vec!["--as-of", "nonsense"]),
         ("mws-promote", vec!["--window-days", "90", "--keep-days", "30"]),
         ("mws-report", vec!["--since", "x"]),
+        ("mws-index", vec!["no-such-catalog.json"]),
+        ("mws-index", vec![CONFIG]),
+        ("mws-index", vec!["search", "--catalog", CONFIG, "x"]),
+        ("mws-promote", vec!["--catalog", CONFIG, OLD_LOG]),
         ("mws", vec!["no-such-command"]),
     ] {
         let done: Done = lab.run(program, &args);
         assert_eq!(done.code, 2, "{program} {args:?}: {}", done.stderr);
         assert!(!done.stderr.trim().is_empty(), "{program} {args:?} says nothing");
     }
+}
+
+#[test]
+fn a_missing_command_is_answered_with_those_there_are() {
+    let lab = Lab::new();
+    let done = lab.run("mws", &["--color", "never"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("doctor, demo,") && done.stderr.contains("promote"));
+    assert!(!done.stderr.contains("demo-upstream"), "{}", done.stderr);
 }
 
 #[test]

@@ -79,7 +79,11 @@ pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result
     }
     // Before sled, which would make the directory readable to all.
     DirBuilder::new().recursive(true).mode(0o700).create(state.index_dir())?;
-    let analysed = store::analyse(&wanted.catalog, &state.index_dir().join("sled"), args.full);
+    let path = state.index_dir().join("sled");
+    let analysed = store::analyse(&wanted.catalog, &path, args.full).map_err(|e| {
+        Failure::failed(format!("cannot write the index store {}: {e}; it is kept", path.display()))
+            .hint("make room on the disk and run it again; what is published stays in force")
+    })?;
     print(&publish_index(state, &wanted, &analysed, started)?)
 }
 

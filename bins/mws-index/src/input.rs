@@ -37,8 +37,10 @@ pub(crate) fn catalog(operand: Option<&Path>, state: &StateDir) -> Result<Catalo
             (bytes, path.display().to_string())
         }
     };
-    let (catalog, rejected) =
-        Catalog::parse(&bytes).map_err(|e| Failure::failed(format!("{from}: {e}")))?;
+    let (catalog, rejected) = Catalog::parse(&bytes).map_err(|e| match operand {
+        Some(_) => Failure::usage(format!("cannot use the catalog {from}: {e}")),
+        None => Failure::failed(format!("{from}: {e}")),
+    })?;
     for tool in &rejected {
         tracing::warn!("{from}: tool {} is left out: {}.", tool.index, tool.reason);
     }

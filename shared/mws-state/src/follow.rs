@@ -142,7 +142,7 @@ mod tests {
             self.state.events_dir().join(segment_name(number))
         }
 
-        fn follow_from_start(&self) -> (Follower, Vec<String>) {
+        fn follow(&self) -> (Follower, Vec<String>) {
             let mut seen = Vec::new();
             let follower = Follower::from_start(&self.state, |line| seen.push(text(line)));
             (follower.expect("read"), seen)
@@ -165,7 +165,7 @@ mod tests {
         crate::publish(&lab.state.calls(), b"old\n").expect("written");
         lab.append("1", 0);
         lab.append("2", 1);
-        let (mut follower, seen) = lab.follow_from_start();
+        let (mut follower, seen) = lab.follow();
         assert_eq!(seen, ["old", "1", "2"]);
         lab.append("3", 1);
         assert_eq!(poll(&mut follower), ["3"]);
@@ -175,7 +175,7 @@ mod tests {
     fn each_new_line_is_seen_once_across_segments() {
         let mut lab = Lab::new();
         lab.append("0", 0);
-        let (mut follower, _) = lab.follow_from_start();
+        let (mut follower, _) = lab.follow();
         lab.append("1", 0);
         assert_eq!(poll(&mut follower), ["1"]);
         lab.append("2", 1);
@@ -188,7 +188,7 @@ mod tests {
     fn half_a_line_waits_and_is_forgotten_when_it_is_rolled_back() {
         let mut lab = Lab::new();
         lab.append("1", 0);
-        let (mut follower, _) = lab.follow_from_start();
+        let (mut follower, _) = lab.follow();
         let size = std::fs::metadata(lab.segment(1)).expect("there").len();
         let open = || std::fs::OpenOptions::new().append(true).open(lab.segment(1));
         io::Write::write_all(&mut open().expect("opened"), b"{\"ha").expect("torn");
@@ -205,7 +205,7 @@ mod tests {
         for day in 0..3 {
             lab.append("a line of some length", day);
         }
-        let (mut follower, seen) = lab.follow_from_start();
+        let (mut follower, seen) = lab.follow();
         assert_eq!(seen.len(), 3);
         for number in 1..=3 {
             std::fs::remove_file(lab.segment(number)).expect("removed");
@@ -222,7 +222,7 @@ mod tests {
     fn a_segment_that_was_cut_or_moved_is_followed() {
         let mut lab = Lab::new();
         lab.append("a line of some length", 0);
-        let (mut follower, _) = lab.follow_from_start();
+        let (mut follower, _) = lab.follow();
         std::fs::File::create(lab.segment(1)).expect("cut");
         lab.append("short", 0);
         assert_eq!(poll(&mut follower), ["short"]);
@@ -241,7 +241,7 @@ mod tests {
         std::fs::remove_file(lab.segment(2)).expect("removed");
         rustix::fs::mkfifoat(rustix::fs::CWD, lab.segment(2), 0o600.into()).expect("a FIFO");
         std::fs::create_dir(lab.state.calls()).expect("a directory in the way");
-        let (mut follower, seen) = lab.follow_from_start();
+        let (mut follower, seen) = lab.follow();
         assert_eq!((seen, follower.take_unreadable()), (vec!["1".into(), "3".into()], 2));
         std::fs::create_dir(lab.segment(4)).expect("a directory in the way");
         for unreadable in [1, 0] {
