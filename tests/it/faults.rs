@@ -10,6 +10,7 @@ use mws_tests::stub::Stub;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+const OLD_LOG: &str = "old.jsonl";
 const CATALOG: &str =
     r#"{"tools":[{"name":"apple_pick","description":"d","inputSchema":{"type":"object"}}]}"#;
 
@@ -97,6 +98,21 @@ fn a_child_that_dies_is_started_again() {
 }
 
 #[test]
+fn a_child_that_starts_slowly_is_waited_for() {
+    let stub = bin("mws-stub-stdio").display().to_string();
+    for era in [Era::Session, Era::Stateless] {
+        let lab = Lab::new();
+        let script = serde_json::to_string(&Script::new(era)).unwrap();
+        let file = lab.write("script.json", &script).display().to_string();
+        let line = format!("sleep 4; exec {stub} {file}");
+        let proxy = lab.proxy(&["--upstream-command", "bash", "-c", &line]);
+        let peer = Peer::stateless(&proxy.url);
+        let message = within(20, || peer.ask("tools/call", &json!({"name": "apple_pick"})));
+        assert!(message.to_string().contains("plain answer"), "{era:?}: {message}");
+    }
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_named_with_the_path_searched() {
     let lab = Lab::new();
     let mut command = lab.command(bin("mws-proxy"));
@@ -122,12 +138,18 @@ fn a_port_in_use_is_named() {
 
 #[test]
 fn an_unknown_field_is_a_warning_with_the_nearest_known_name() {
-    let lab =
-        Lab::with_config(&json!({"pinz": [], "promote": {"minSession": 3}, "stateDir": "~/s"}));
-    let done = lab.run("mws", &["paths"]).ok();
-    for word in ["pinz", "pins", "minSession", "minSessions", "config.json"] {
-        assert!(done.stderr.contains(word), "no {word} in {}", done.stderr);
+    let lab = Lab::with_config(&json!({"pinz": [], "promote": {"minSession": 3}}));
+    for program in ["mws-ingest", "mws-report"] {
+        let done = lab.run(program, &[]).ok();
+        for word in ["pinz", "pins", "minSession", "minSessions", "config.json"] {
+            assert!(done.stderr.contains(word), "{program}: no {word} in {}", done.stderr);
+        }
     }
+    let done = lab.run("mws", &["doctor"]);
+    assert!(
+        (done.stdout + &done.stderr).contains("pinz"),
+        "doctor does not name the unknown field"
+    );
 }
 
 #[test]
@@ -138,6 +160,9 @@ fn a_wrong_type_is_named_with_file_and_field() {
         (r#"{"pins": "a"}"#, "pins"),
         (r#"{"promote": {"minSessions": -1}}"#, "promote.minSessions"),
         (r#"{"upstream": {"url": "no url"}}"#, "upstream.url"),
+        (r#"{"upstream": {"url": "http://u:p@h/"}}"#, "upstream.headers"),
+        (r#"{"upstream": {"url": "http://h:65536/"}}"#, "upstream.url"),
+        (r#"{"stateDir": "~nobody/x"}"#, "stateDir"),
         (r#"{"pins": []"#, ""),
         (r#"[]"#, ""),
     ] {
@@ -155,6 +180,8 @@ fn a_wrong_type_is_named_with_file_and_field() {
 #[test]
 fn wrong_usage_is_told_by_the_exit_code() {
     let lab = Lab::new();
+    lab.write(CONFIG, "{}");
+    lab.write(OLD_LOG, "{\"ts\":\"2026-03-01T00:00:11Z\",\"tool\":\"a\",\"ok\":true}\n");
     for (program, args) in [
         ("mws-proxy", vec!["--no-such-flag"]),
         ("mws-proxy", vec!["--listen", "nonsense"]),
@@ -162,12 +189,25 @@ fn wrong_usage_is_told_by_the_exit_code() {
         ("mws-promote", vec!["--as-of", "nonsense"]),
         ("mws-promote", vec!["--window-days", "90", "--keep-days", "30"]),
         ("mws-report", vec!["--since", "x"]),
+        ("mws-index", vec!["no-such-catalog.json"]),
+        ("mws-index", vec![CONFIG]),
+        ("mws-index", vec!["search", "--catalog", CONFIG, "x"]),
+        ("mws-promote", vec!["--catalog", CONFIG, OLD_LOG]),
         ("mws", vec!["no-such-command"]),
     ] {
         let done: Done = lab.run(program, &args);
         assert_eq!(done.code, 2, "{program} {args:?}: {}", done.stderr);
         assert!(!done.stderr.trim().is_empty(), "{program} {args:?} says nothing");
     }
+}
+
+#[test]
+fn a_missing_command_is_answered_with_those_there_are() {
+    let lab = Lab::new();
+    let done = lab.run("mws", &["--color", "never"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("doctor, demo,") && done.stderr.contains("promote"));
+    assert!(!done.stderr.contains("demo-upstream"), "{}", done.stderr);
 }
 
 #[test]

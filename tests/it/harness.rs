@@ -52,6 +52,10 @@ fn the_sdk_upstream_serves_both_eras() {
             let arguments = json!({"length": 3, "material": "oak"});
             assert_eq!(peer.call("echo_arguments", &arguments)["structuredContent"], arguments);
             assert_eq!(peer.call("fail_always", &json!({}))["isError"], json!(true));
+            let saw = json!({"name": "bench_saw", "arguments": {"material": "oak"}});
+            let code = peer.ask("tools/call", &saw)["error"]["code"].clone();
+            let wanted = if peer.session.is_none() { json!(-32020) } else { Value::Null };
+            assert_eq!(code, wanted, "a missing header is an error on the stateless protocol");
         }
     }
 }

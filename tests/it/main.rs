@@ -29,9 +29,15 @@ mod meta;
 mod pipeline;
 /// Nothing is left behind.
 mod privacy;
+/// Upstream processes that misbehave.
+mod process;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The front on stdin and stdout.
+mod stdio;
+/// What goes to standard error, and what when it is gone.
+mod talk;

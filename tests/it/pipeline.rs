@@ -234,3 +234,51 @@ fn transcripts(lab: &Lab, tool: &str) {
         lab.write(&format!(".claude/projects/-srv-app/{session}.jsonl"), &text);
     }
 }
+
+#[test]
+fn a_followed_log_ends_with_its_reader_though_nothing_is_added() {
+    let lab = Lab::new();
+    lab.write_state("calls.jsonl", &format!("{OLD_CALL}\n"));
+    let done = lab.shell("timeout 20 mws log -f | head -n 1").ok();
+    assert_eq!(done.stdout, format!("{OLD_CALL}\n"));
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_is_named_and_passed() {
+    let lab = Lab::new();
+    lab.write_state("events/events-000001.jsonl", &format!("{OLD_CALL}\n"));
+    lab.write_state("events/events-000003.jsonl", &format!("{OLD_CALL}\n"));
+    let _ = lab.shell("mkfifo .local/state/mcp-working-set/events/events-000002.jsonl").ok();
+    for program in ["mws log", "mws-promote -n --json"] {
+        let done = lab.shell(&format!("timeout 20 {program}")).ok();
+        assert!(done.stderr.contains("events-000002.jsonl"), "{program}: {}", done.stderr);
+        assert!(done.stderr.contains("1 unreadable files"), "{program}: {}", done.stderr);
+    }
+    assert_eq!(lab.run("mws", &["log"]).ok().stdout, format!("{OLD_CALL}\n").repeat(2));
+}
+
+#[test]
+fn a_target_named_by_hand_is_written_through_and_no_directory_is_made() {
+    let lab = Lab::new();
+    lab.write_state("calls.jsonl", &format!("{OLD_CALL}\n"));
+    lab.write_state("catalog.json", r#"{"tools":[{"name":"apple_pick"}]}"#);
+    transcripts(&lab, "apple_pick");
+    for (program, starts) in [("mws-promote", "{"), ("mws-index", "MWSX"), ("mws-ingest", "{")] {
+        let line =
+            format!("mkfifo pipe; timeout 20 {program} -o pipe & timeout 20 head -c 4 <pipe");
+        let piped = lab.shell(&format!("{line}; wait; [ -p pipe ] && rm pipe")).ok();
+        assert!(piped.stdout.starts_with(starts), "{program}: {}", piped.stdout);
+        let line = format!("ln -s real link; {program} -o link && [ -L link ] && [ -s real ]");
+        let _ = lab.shell(&format!("{line} && rm link real && ln -sf /dev/full full")).ok();
+        let done = lab.run(program, &["-o", "full"]);
+        assert_eq!(done.code, 1, "{program}: {}", done.stderr);
+        let done = lab.run(program, &["-o", "missing/out"]);
+        assert_eq!(done.code, 1, "{program}: {}", done.stderr);
+        assert!(done.stderr.contains("missing") && !lab.path("missing").exists(), "{program}");
+        let _ = lab.run(program, &["-o", "plain"]).ok();
+        let written = std::fs::read(lab.path("plain")).unwrap();
+        assert!(written.starts_with(starts.as_bytes()), "{program}");
+    }
+}
+
+const OLD_CALL: &str = r#"{"ts":"2026-03-01T00:00:11.000Z","tool":"apple_pick","ok":true}"#;

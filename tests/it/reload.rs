@@ -155,3 +155,21 @@ fn deleting_the_whole_state_never_stops_serving() {
     });
     assert!(again, "nothing is recorded after the state was deleted: {}", running.proxy.stderr());
 }
+
+#[test]
+fn the_catalog_of_another_upstream_is_not_shown() {
+    let first = Stub::start(Script::new(Era::Stateless));
+    let lab = Lab::with_config(&json!({"pins": ["apple_pick"]}));
+    let proxy = lab.proxy(&["--upstream", &first.url]);
+    let kept = eventually(Duration::from_secs(5), || {
+        Peer::stateless(&proxy.url).tool_names().len() == 3 && lab.state("catalog.json").exists()
+    });
+    assert!(kept, "{}", proxy.stderr());
+    drop(proxy);
+    let nowhere = format!("http://127.0.0.1:{}/mcp", mws_tests::lab::free_port());
+    let proxy = lab.proxy(&["--upstream", &nowhere]);
+    assert_eq!(Peer::stateless(&proxy.url).tool_names(), ["search_tools", "call_tool"]);
+    drop(proxy);
+    let proxy = lab.proxy(&["--upstream", &first.url]);
+    assert_eq!(Peer::stateless(&proxy.url).tool_names().len(), 3);
+}

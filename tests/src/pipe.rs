@@ -33,7 +33,12 @@ impl Pipe {
 
     /// Sends one line.
     pub fn send(&mut self, line: &str) {
-        self.stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
+        self.send_piece(&format!("{line}\n"));
+    }
+
+    /// Sends a part of a line.
+    pub fn send_piece(&mut self, piece: &str) {
+        self.stdin.write_all(piece.as_bytes()).unwrap();
         self.stdin.flush().unwrap();
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: nothing is parsed but what frames the message (status, content-length, chunk sizes).
 //! Deliberately absent: connection reuse, redirects, decompression.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,11 @@ pub fn exchange(address: &str, head: &str, body: &[u8]) -> std::io::Result<RawRe
     let (mut bytes, mut piece) = (Vec::new(), [0; 65_536]);
     // Some servers keep the connection open though they were asked to close it.
     while !complete(&bytes) {
-        match socket.read(&mut piece)? {
-            0 => break,
-            count => bytes.extend_from_slice(&piece[..count]),
+        match socket.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Err(error) => return Err(error),
         }
     }
     RawReply::parse(&bytes)
@@ -123,6 +125,7 @@ impl RawStream {
             }
             self.socket.set_read_timeout(Some(left)).unwrap();
             match self.socket.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
                 Ok(0) | Err(_) => return false,
                 Ok(count) => self.buffer.extend_from_slice(&piece[..count]),
             }

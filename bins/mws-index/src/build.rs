@@ -13,8 +13,8 @@ use mws_catalog::{Backends, Catalog};
 use mws_cli::{Exit, Failure, Output};
 use mws_config::Config;
 use mws_event::{Event, Kind, Record};
-use mws_search::{Index, Options};
-use mws_state::{Appender, StageLock, StateDir, publish};
+use mws_search::{Document, Index, Options, WordVectors};
+use mws_state::{Appender, StageLock, StateDir, publish_to};
 
 use crate::store::Analysed;
 use crate::{input, published, store};
@@ -58,57 +58,80 @@ struct Report {
 
 pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result<Exit, Failure> {
     let started = Instant::now();
-    let options = input::options(config)?;
-    let catalog = input::catalog(args.catalog.as_deref(), state)?;
+    let wanted = Wanted {
+        options: input::options(config)?,
+        vectors: input::vectors(config),
+        catalog: input::catalog(args.catalog.as_deref(), state)?,
+    };
     if let Some(target) = &args.output {
-        return write_elsewhere(target, &catalog, &options, args.dry_run);
+        return write_elsewhere(target, &wanted, args.dry_run);
     }
     if args.dry_run {
-        let report = report(&catalog, fresh(state, &catalog, &options), started);
+        let report = report(&wanted.catalog, wanted.is_published(state), started);
         return print(&report);
     }
     let Some(_lock) = StageLock::acquire(state, "index")? else {
         tracing::warn!("busy: another run of mws-index is at work.");
         return Ok(Exit::Done);
     };
-    if !args.full && fresh(state, &catalog, &options) {
-        return print(&report(&catalog, true, started));
+    if !args.full && wanted.is_published(state) {
+        return print(&report(&wanted.catalog, true, started));
     }
     // Before sled, which would make the directory readable to all.
     DirBuilder::new().recursive(true).mode(0o700).create(state.index_dir())?;
-    let analysed = store::analyse(&catalog, &state.index_dir().join("sled"), args.full);
-    print(&publish_index(state, &catalog, &options, &analysed, started)?)
+    let path = state.index_dir().join("sled");
+    let analysed = store::analyse(&wanted.catalog, &path, args.full).map_err(|e| {
+        Failure::failed(format!("cannot write the index store {}: {e}; it is kept", path.display()))
+            .hint("make room on the disk and run it again; what is published stays in force")
+    })?;
+    print(&publish_index(state, &wanted, &analysed, started)?)
 }
 
-/// Whether the snapshot in force is of this catalog and these options.
-fn fresh(state: &StateDir, catalog: &Catalog, options: &Options) -> bool {
-    match published::load(state) {
-        Ok(Some((_, index))) => {
-            index.catalog_hash() == catalog.hash() && index.options_hash() == options.hash()
+/// Of what an index is to be made.
+struct Wanted {
+    catalog: Catalog,
+    options: Options,
+    vectors: Option<WordVectors>,
+}
+
+impl Wanted {
+    /// Whether the snapshot in force is of all this.
+    fn is_published(&self, state: &StateDir) -> bool {
+        match published::load(state) {
+            Ok(Some((_, index))) => {
+                published::fits(&index, &self.catalog, &self.options, self.vectors.as_ref())
+            }
+            Ok(None) => false,
+            Err(reason) => {
+                tracing::warn!("the published index is made again: {reason}.");
+                false
+            }
         }
-        Ok(None) => false,
-        Err(reason) => {
-            tracing::warn!("the published index is made again: {reason}.");
-            false
+    }
+
+    fn index(&self, documents: &[Document]) -> Index {
+        let mut index = Index::assemble(documents, self.catalog.hash(), &self.options);
+        if let Some(vectors) = &self.vectors {
+            index.add_vectors(&self.catalog, vectors);
         }
+        index
     }
 }
 
 fn publish_index(
     state: &StateDir,
-    catalog: &Catalog,
-    options: &Options,
+    wanted: &Wanted,
     analysed: &Analysed,
     started: Instant,
 ) -> Result<Report, Failure> {
-    let index = Index::assemble(&analysed.documents, catalog.hash(), options);
+    let index = wanted.index(&analysed.documents);
     let bytes = index.to_snapshot();
     let current = published::replace(state, &index, &bytes)?;
     published::clear(state);
     let kind = Kind::IndexPublished {
         hash: format!("{:016x}", current.checksum),
         catalog_hash: format!("{:016x}", current.catalog_hash),
-        tools: catalog.len() as u64,
+        tools: wanted.catalog.len() as u64,
         bytes: bytes.len() as u64,
     };
     if let Err(e) = log(state, kind) {
@@ -123,7 +146,7 @@ fn publish_index(
         removed: analysed.removed,
         analysed: analysed.made,
         bytes: bytes.len(),
-        ..report(catalog, true, started)
+        ..report(&wanted.catalog, true, started)
     })
 }
 
@@ -136,14 +159,10 @@ fn log(state: &StateDir, kind: Kind) -> std::io::Result<()> {
     appender.sync()
 }
 
-fn write_elsewhere(
-    target: &Path,
-    catalog: &Catalog,
-    options: &Options,
-    dry_run: bool,
-) -> Result<Exit, Failure> {
-    let documents = store::without_store(catalog, &Backends::of(catalog)).documents;
-    let bytes = Index::assemble(&documents, catalog.hash(), options).to_snapshot();
+fn write_elsewhere(target: &Path, wanted: &Wanted, dry_run: bool) -> Result<Exit, Failure> {
+    let backends = Backends::of(&wanted.catalog);
+    let documents = store::without_store(&wanted.catalog, &backends).documents;
+    let bytes = wanted.index(&documents).to_snapshot();
     if dry_run {
         return Ok(Exit::Done);
     }
@@ -152,7 +171,7 @@ fn write_elsewhere(
         out.bytes(&bytes)?;
         out.finish()?;
     } else {
-        publish(target, &bytes)?;
+        publish_to(target, &bytes)?;
     }
     Ok(Exit::Done)
 }
@@ -183,6 +202,7 @@ fn print(report: &Report) -> Result<Exit, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mws_state::publish;
     use std::os::unix::fs::PermissionsExt;
 
     fn state(tools: &str) -> (tempfile::TempDir, StateDir) {

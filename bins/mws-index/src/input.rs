@@ -9,7 +9,7 @@ use std::path::Path;
 use mws_catalog::Catalog;
 use mws_cli::Failure;
 use mws_config::Config;
-use mws_search::Options;
+use mws_search::{Options, WordVectors};
 use mws_state::{StateDir, read_file};
 
 /// The largest catalog read, in bytes.
@@ -37,12 +37,21 @@ pub(crate) fn catalog(operand: Option<&Path>, state: &StateDir) -> Result<Catalo
             (bytes, path.display().to_string())
         }
     };
-    let (catalog, rejected) =
-        Catalog::parse(&bytes).map_err(|e| Failure::failed(format!("{from}: {e}")))?;
+    let (catalog, rejected) = Catalog::parse(&bytes).map_err(|e| match operand {
+        Some(_) => Failure::usage(format!("cannot use the catalog {from}: {e}")),
+        None => Failure::failed(format!("{from}: {e}")),
+    })?;
     for tool in &rejected {
         tracing::warn!("{from}: tool {} is left out: {}.", tool.index, tool.reason);
     }
     Ok(catalog)
+}
+
+/// The table of word vectors, unless the configuration switches it off.
+pub(crate) fn vectors(config: &Config) -> Option<WordVectors> {
+    const TABLE: &[u8] = include_bytes!("../data/wordvec.bin");
+    let table = config.search.vectors.then(|| WordVectors::parse(TABLE));
+    table.flatten()
 }
 
 /// What the configuration adds to the index.

@@ -5,7 +5,8 @@
 
 use std::io;
 
-use mws_search::{Current, FORMAT, Index, SNAPSHOT_MAX};
+use mws_catalog::Catalog;
+use mws_search::{Current, FORMAT, Index, Options, SNAPSHOT_MAX, WordVectors};
 use mws_state::{StateDir, publish, read_file};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,6 +20,18 @@ const KEPT: usize = 3;
 pub(crate) fn load(state: &StateDir) -> Result<Option<(Current, Index)>, String> {
     let dir = state.index_dir();
     mws_search::load(&|name| read_file(&dir.join(name), SNAPSHOT_MAX).ok().map(|(bytes, _)| bytes))
+}
+
+/// Whether an index is of this catalog, these options and this table of word vectors.
+pub(crate) fn fits(
+    index: &Index,
+    catalog: &Catalog,
+    options: &Options,
+    vectors: Option<&WordVectors>,
+) -> bool {
+    index.catalog_hash() == catalog.hash()
+        && index.options_hash() == options.hash()
+        && index.vectors_hash() == vectors.map(WordVectors::hash)
 }
 
 /// Puts a snapshot in force.

@@ -13,7 +13,7 @@ use clap::Args;
 use mws_catalog::Catalog;
 use mws_cli::{Exit, Failure, Output, sanitize};
 use mws_config::Config;
-use mws_search::{Index, Options, Reply};
+use mws_search::{Index, Options, Reply, WordVectors};
 use mws_state::{StateDir, read_file};
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ pub struct SearchArgs {
 pub(crate) fn run(args: &SearchArgs, config: &Config, state: &StateDir) -> Result<Exit, Failure> {
     let options = input::options(config)?;
     let catalog = input::catalog(args.catalog.as_deref(), state)?;
-    let index = index(&catalog, &options, state);
+    let vectors = input::vectors(config);
+    let index = index(&catalog, &options, vectors.as_ref(), state);
     match &args.batch {
         Some(_) if !args.query.is_empty() => {
             Err(Failure::usage("a query and --batch exclude each other"))
@@ -62,18 +63,22 @@ pub(crate) fn run(args: &SearchArgs, config: &Config, state: &StateDir) -> Resul
 }
 
 /// The published index where it is of this catalog, else one made on the spot.
-fn index(catalog: &Catalog, options: &Options, state: &StateDir) -> Index {
-    let (hash, options_hash) = (catalog.hash(), options.hash());
+fn index(
+    catalog: &Catalog,
+    options: &Options,
+    vectors: Option<&WordVectors>,
+    state: &StateDir,
+) -> Index {
     match published::load(state) {
-        Ok(Some((_, index)))
-            if index.catalog_hash() == hash && index.options_hash() == options_hash =>
-        {
-            return index;
-        }
+        Ok(Some((_, index))) if published::fits(&index, catalog, options, vectors) => return index,
         Ok(_) => tracing::info!("no published index of this catalog; making one."),
         Err(reason) => tracing::warn!("the published index is not used: {reason}."),
     }
-    Index::build(catalog, options)
+    let mut index = Index::build(catalog, options);
+    if let Some(vectors) = vectors {
+        index.add_vectors(catalog, vectors);
+    }
+    index
 }
 
 fn single(

@@ -1,10 +1,12 @@
 //! Analysed tools, kept between runs in a sled database.
 //!
-//! Invariant: the store is a memory, never a source. Whatever it fails at, every tool is analysed
-//! and the run goes on. Deliberately absent: the snapshot; readers never open the database, which
-//! admits one process only.
+//! Invariant: the store is a memory, never a source. A damaged one is made again and the run goes
+//! on; on a full disk, where nothing could be published either, it stays as it is.
+//! Deliberately absent: the snapshot; readers never open the database, which admits one process
+//! only.
 
 use std::collections::HashMap;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -25,26 +27,38 @@ pub(crate) struct Analysed {
     pub(crate) made: usize,
 }
 
+/// Why the store was of no use.
+#[derive(Debug)]
+enum Trouble {
+    InUse,
+    NoSpace(io::Error),
+    Damaged(String),
+}
+
 /// Analyses a catalog; only what changed since the last run when the store at `path` knows it.
-pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> Analysed {
+///
+/// # Errors
+/// When there is no space left for the store, which is kept.
+pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> io::Result<Analysed> {
     let backends = Backends::of(catalog);
     if full {
         discard(path);
     }
     for _ in 0..2 {
         match quietly(|| with_store(catalog, &backends, path)) {
-            Ok(analysed) => return analysed,
-            Err(reason) if reason.contains("WouldBlock") => {
+            Ok(analysed) => return Ok(analysed),
+            Err(Trouble::InUse) => {
                 tracing::warn!("the index store is in use; every tool is analysed anew.");
                 break;
             }
-            Err(reason) => {
+            Err(Trouble::NoSpace(e)) => return Err(e),
+            Err(Trouble::Damaged(reason)) => {
                 tracing::warn!("the index store is damaged and made again: {reason}.");
                 discard(path);
             }
         }
     }
-    without_store(catalog, &backends)
+    Ok(without_store(catalog, &backends))
 }
 
 /// Analyses every tool.
@@ -101,14 +115,32 @@ fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Resu
 }
 
 /// Runs what may panic on a damaged file without letting the panic be seen.
-fn quietly<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, String> {
+fn quietly<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Trouble> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let done = catch_unwind(AssertUnwindSafe(work));
     std::panic::set_hook(hook);
     match done {
-        Ok(result) => result.map_err(|e| format!("{e} ({e:?})")),
-        Err(_) => Err("it cannot be read at all".to_owned()),
+        Ok(result) => result.map_err(Trouble::from),
+        Err(_) => Err(Trouble::Damaged("it cannot be read at all".to_owned())),
+    }
+}
+
+impl From<sled::Error> for Trouble {
+    fn from(error: sled::Error) -> Self {
+        match error {
+            sled::Error::Io(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                ) =>
+            {
+                Self::NoSpace(e.kind().into())
+            }
+            // The lock's own error is inside the text of another.
+            e if format!("{e:?}").contains("WouldBlock") => Self::InUse,
+            e => Self::Damaged(format!("{e} ({e:?})")),
+        }
     }
 }
 
@@ -146,13 +178,24 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("sled");
         let first = catalog(&[("a", "one"), ("b", "two"), ("c", "three")]);
-        assert_eq!(counts(&analyse(&first, &path, false)), [3, 3, 0, 0]);
-        assert_eq!(counts(&analyse(&first, &path, false)), [0, 0, 0, 0]);
+        assert_eq!(counts(&analyse(&first, &path, false).unwrap()), [3, 3, 0, 0]);
+        assert_eq!(counts(&analyse(&first, &path, false).unwrap()), [0, 0, 0, 0]);
         let second = catalog(&[("d", "four"), ("a", "one"), ("b", "TWO and a half")]);
-        let analysed = analyse(&second, &path, false);
+        let analysed = analyse(&second, &path, false).unwrap();
         assert_eq!(counts(&analysed), [2, 1, 1, 1]);
         assert_eq!(analysed.documents, without_store(&second, &Backends::of(&second)).documents);
-        assert_eq!(counts(&analyse(&second, &path, true)), [3, 3, 0, 0]);
+        assert_eq!(counts(&analyse(&second, &path, true).unwrap()), [3, 3, 0, 0]);
+    }
+
+    #[test]
+    fn a_full_disk_is_no_damage() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("sled");
+        std::fs::create_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/full", path.join("db")).unwrap();
+        let error = analyse(&catalog(&[("a", "one")]), &path, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(std::fs::symlink_metadata(path.join("db")).unwrap().is_symlink());
     }
 
     #[test]
@@ -160,7 +203,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("sled");
         let tools = catalog(&[("a", "one"), ("b", "two")]);
-        analyse(&tools, &path, false);
+        analyse(&tools, &path, false).unwrap();
         for entry in std::fs::read_dir(&path).unwrap().flatten() {
             if entry.path().is_file() {
                 let length = std::fs::metadata(entry.path()).unwrap().len();
@@ -169,12 +212,12 @@ mod tests {
                 mws_state::publish(&entry.path(), &noise).unwrap();
             }
         }
-        assert_eq!(counts(&analyse(&tools, &path, false)), [2, 2, 0, 0]);
-        assert_eq!(counts(&analyse(&tools, &path, false)), [0, 0, 0, 0]);
+        assert_eq!(counts(&analyse(&tools, &path, false).unwrap()), [2, 2, 0, 0]);
+        assert_eq!(counts(&analyse(&tools, &path, false).unwrap()), [0, 0, 0, 0]);
 
         std::fs::remove_dir_all(&path).unwrap();
         mws_state::publish(&path, b"a file in the way").unwrap();
-        assert_eq!(analyse(&tools, &path, false).documents.len(), 2);
+        assert_eq!(analyse(&tools, &path, false).unwrap().documents.len(), 2);
         assert!(path.is_dir());
     }
 }

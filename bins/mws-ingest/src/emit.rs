@@ -7,7 +7,7 @@ use std::path::Path;
 
 use mws_cli::{Failure, Output};
 use mws_event::{Event, Kind, Record};
-use mws_state::{Appender, StateDir, now, publish, writer_id};
+use mws_state::{Appender, StateDir, now, publish_to, writer_id};
 
 use crate::calls::Calls;
 
@@ -61,6 +61,5 @@ pub(crate) fn to_output(path: &Path, calls: &Calls, keys: &[u128]) -> Result<(),
         return Ok(out.finish()?);
     }
     let lines: Vec<u8> = events.flat_map(|event| event.to_line()).collect();
-    let path = if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) };
-    publish(&path, &lines).map_err(Failure::failed)
+    Ok(publish_to(path, &lines)?)
 }

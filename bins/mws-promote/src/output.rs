@@ -4,15 +4,13 @@
 //! Deliberately absent: how a table looks ([`crate::table`]).
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 
 use mws_cli::{Exit, Failure, Output};
 use mws_config::Thresholds;
 use mws_event::Timestamp;
 use mws_policy::{Decision, WorkingSet};
-use mws_state::StateDir;
+use mws_state::{StateDir, publish_to};
 
 use crate::{Cli, publish, table};
 
@@ -29,7 +27,7 @@ pub(crate) fn write(cli: &Cli, state: &StateDir, outcome: &Outcome) -> Result<Ex
     let listed = publish::published(state);
     let is_pending = listed != outcome.set.names().map(str::to_owned).collect();
     match cli.output.as_deref() {
-        Some(path) if path != Path::new("-") => to_file(path, &outcome.set.to_bytes())?,
+        Some(path) if path != Path::new("-") => publish_to(path, &outcome.set.to_bytes())?,
         Some(_) => {}
         None if cli.publishes() => publish::publish(state, &outcome.set, &listed)?,
         None => {}
@@ -52,15 +50,4 @@ pub(crate) fn text(cli: &Cli, outcome: &Outcome, listed: &BTreeSet<String>) -> V
         (false, false) => Vec::new(),
     };
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>().into_bytes()
-}
-
-fn to_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    // Renaming over a device or a FIFO would replace it by a file.
-    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-        let written =
-            OpenOptions::new().write(true).open(path).and_then(|mut f| f.write_all(bytes));
-        return written.map_err(Failure::from);
-    }
-    let here = Path::new(".").join(path);
-    mws_state::publish(&here, bytes).map_err(Failure::failed)
 }

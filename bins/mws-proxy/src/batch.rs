@@ -20,7 +20,12 @@ const MOST: usize = 100;
 
 impl Proxy {
     /// Answers a batch.
-    pub(crate) async fn batch(self: &Arc<Self>, headers: HeaderMap, body: &[u8]) -> Reply {
+    pub(crate) async fn batch(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        body: &[u8],
+        conn: Option<&str>,
+    ) -> Reply {
         let refuse = |why: &str| reply::json(400, rpc::error(None, INVALID_REQUEST, why));
         let elements = std::str::from_utf8(body).ok().and_then(json::elements);
         let Some(elements) = elements else { return refuse("the batch is not a JSON array") };
@@ -32,7 +37,7 @@ impl Proxy {
             let message = Message::parse(element.as_bytes());
             let id = message.as_ref().ok().filter(|m| m.method.is_some()).and_then(|m| m.id);
             let bytes = Bytes::copy_from_slice(element.as_bytes());
-            let reply = Box::pin(self.single(headers.clone(), bytes)).await;
+            let reply = Box::pin(self.single(headers.clone(), bytes, conn)).await;
             let is_answer = id.is_some() || message.is_err();
             if is_answer {
                 let id = id.unwrap_or("null");

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 
 use crate::sse::Splitter;
 
@@ -115,7 +115,8 @@ impl<F: FnMut(Seen<'_>) + Unpin> Body for Observed<F> {
     }
 }
 
-/// An event stream in which `map` may replace or drop whole events.
+/// An event stream in which `map` may replace or drop whole events; at the end it is called with
+/// `None` and may add one.
 pub(crate) struct Rewritten<F> {
     inner: BoxBody,
     splitter: Splitter,
@@ -124,18 +125,18 @@ pub(crate) struct Rewritten<F> {
     ended: bool,
 }
 
-impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Send + Unpin + 'static> Rewritten<F> {
+impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Send + Unpin + 'static> Rewritten<F> {
     pub(crate) fn boxed(inner: BoxBody, map: F) -> BoxBody {
         let (splitter, ready) = (Splitter::default(), VecDeque::new());
         Self { inner, splitter, ready, map, ended: false }.boxed_unsync()
     }
 }
 
-impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>>> Rewritten<F> {
+impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>>> Rewritten<F> {
     fn take_in(&mut self, data: &Bytes) {
         self.splitter.push(data);
         while let Some(event) = self.splitter.next_event() {
-            self.ready.extend((self.map)(event).map(Bytes::from));
+            self.ready.extend((self.map)(Some(event)).map(Bytes::from));
         }
         if self.splitter.len() > crate::sse::EVENT_MAX {
             let unread = self.splitter.rest();
@@ -144,7 +145,7 @@ impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>>> Rewritten<F> {
     }
 }
 
-impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
+impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -172,6 +173,8 @@ impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
                     if !rest.is_empty() {
                         self.ready.push_back(rest.into());
                     }
+                    let last = (self.map)(None);
+                    self.ready.extend(last.map(Bytes::from));
                 }
                 Poll::Pending => return Poll::Pending,
             }
@@ -179,19 +182,16 @@ impl<F: FnMut(Vec<u8>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F> {
     }
 }
 
-/// A stream of chunks from a channel; `guard` lives as long as the client listens.
-pub(crate) struct Channel<G> {
-    chunks: UnboundedReceiver<Bytes>,
-    _guard: G,
-}
+/// A stream of chunks from a channel.
+pub(crate) struct Channel(pub(crate) Receiver<Bytes>);
 
-impl<G: Send + Unpin + 'static> Channel<G> {
-    pub(crate) fn boxed(chunks: UnboundedReceiver<Bytes>, guard: G) -> BoxBody {
-        Self { chunks, _guard: guard }.boxed_unsync()
+impl Channel {
+    pub(crate) fn boxed(chunks: Receiver<Bytes>) -> BoxBody {
+        Self(chunks).boxed_unsync()
     }
 }
 
-impl<G: Unpin> Body for Channel<G> {
+impl Body for Channel {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -199,6 +199,6 @@ impl<G: Unpin> Body for Channel<G> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 }

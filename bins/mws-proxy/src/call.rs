@@ -18,7 +18,7 @@ use crate::sse::{self, EVENT_MAX, Splitter};
 
 /// Largest JSON response that is looked into, in bytes. A larger one passes unread and counts as
 /// a success.
-const JSON_MAX: usize = 64 * 1024 * 1024;
+const JSON_MAX: usize = 16 * 1024 * 1024;
 
 /// A call whose outcome is not known yet.
 #[derive(Debug)]

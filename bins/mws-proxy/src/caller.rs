@@ -39,9 +39,10 @@ impl Caller {
         let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
         let session_id = header(SESSION_ID).map(str::to_owned);
         let version = header(PROTOCOL_VERSION);
-        let is_modern =
-            json::get(&meta, META_VERSION).is_some() || version.is_some_and(|v| v >= MODERN);
-        let modern = is_modern && message.method.as_deref() != Some("initialize");
+        // A session client may not know yet what it speaks when it sends `initialize`.
+        let by_header =
+            message.method.as_deref() != Some("initialize") && version.is_some_and(|v| v >= MODERN);
+        let modern = json::get(&meta, META_VERSION).is_some() || by_header;
         let by_session = || session_id.as_deref().and_then(&known);
         let agent = || header(USER_AGENT.as_str()).map(str::to_owned);
         let named = match message.method.as_deref() {
@@ -102,6 +103,8 @@ mod tests {
         let init = r#"{"method":"initialize","params":{"clientInfo":{"name":"c"}}}"#;
         let init = caller(&[(PROTOCOL_VERSION, "2026-07-28")], init);
         assert_eq!((init.era, init.client.as_str()), (Era::Session, "c"));
+        let odd = meta.replace("\"x\"", "\"initialize\"");
+        assert_eq!(caller(&[], &odd).era, Era::Modern);
     }
 
     #[test]

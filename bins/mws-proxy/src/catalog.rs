@@ -29,7 +29,8 @@ const REST: Duration = Duration::from_secs(30);
 /// How often a name that is not in the list makes it be fetched.
 const MOMENT: Duration = Duration::from_secs(5);
 const FILE_MAX: u64 = 64 * 1024 * 1024;
-const PAGES: usize = 200;
+/// More than a server with one tool a page and [`TOOLS`] tools would need is a loop.
+const PAGES: usize = 20_000;
 const TOOLS: usize = 20_000;
 
 /// A tool list, and the rest of the result it came in.
@@ -75,6 +76,7 @@ impl Shelf {
     /// Starts with what `catalog.json` holds.
     pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
         let tools = match read_file(&state.catalog(), FILE_MAX) {
+            Ok(_) if !upstream.memory.has_catalog() => None,
             Ok((bytes, _)) => match Catalog::parse(&bytes) {
                 Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new()))),
                 Err(e) => {
@@ -196,14 +198,16 @@ impl Shelf {
             kept.failed = None;
             kept.tools.replace(Arc::clone(&tools))
         };
-        if before.as_ref().is_some_and(|before| before.hash == tools.hash) {
-            return;
+        if before.as_ref().is_none_or(|before| before.hash != tools.hash) {
+            let kind = changed(before.as_deref(), &tools);
+            self.recorder.record(Event::Record(Record::new(now(), kind)));
         }
-        self.recorder.record(Event::Record(Record::new(now(), changed(before.as_deref(), &tools))));
-        let path = self.state.catalog();
+        // Also when nothing changed: somebody may have deleted or damaged the file.
+        let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
         tokio::task::spawn_blocking(move || {
-            if let Err(e) = publish_if_changed(&path, &tools.catalog.to_json()) {
-                tracing::warn!("Cannot keep the upstream's tool list: {e}.");
+            match publish_if_changed(&path, &tools.catalog.to_json()) {
+                Ok(_) => memory.keep_catalog(),
+                Err(e) => tracing::warn!("Cannot keep the upstream's tool list: {e}."),
             }
         });
     }
@@ -230,7 +234,7 @@ fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
 async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let (mut raw, mut rest, mut cursors) = (Vec::new(), String::new(), Vec::<String>::new());
-    for page in 0..PAGES {
+    for page in 0.. {
         let mut params = Object::of(None);
         if let Some(cursor) = cursors.last() {
             params.set("cursor", quote(cursor));
@@ -253,7 +257,9 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
             rest = result.to_json();
         }
         match next {
-            Some(next) if raw.len() < TOOLS && !cursors.contains(&next) => cursors.push(next),
+            Some(next) if raw.len() < TOOLS && !cursors.contains(&next) && page < PAGES => {
+                cursors.push(next);
+            }
             Some(_) => return Err(unfit("the tool list does not end")),
             None => break,
         }

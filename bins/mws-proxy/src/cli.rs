@@ -18,6 +18,10 @@ pub struct Cli {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
 
+    /// Speak MCP on stdin and stdout instead of listening; no port is opened
+    #[arg(long, conflicts_with_all = ["listen", "check"])]
+    pub(crate) stdio: bool,
+
     /// Connect to the upstream, list its tools, write catalog.json, print {ok, protocol, tools, ms} and end
     #[arg(long)]
     pub(crate) check: bool,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
 use mws_event::Kind;
@@ -21,6 +22,7 @@ use crate::headers;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, META_CLIENT, Message};
+use crate::sessions::Own;
 use crate::sse;
 use crate::upstream::{Http, Link, Stdio, read_whole, refused_session};
 
@@ -47,25 +49,34 @@ impl Outgoing {
         }
     }
 
-    /// The text with the client named as reached through this proxy.
-    pub(crate) fn named(&self) -> String {
+    /// Takes the text, with the client named as reached through this proxy.
+    pub(crate) fn take_named(&mut self) -> String {
+        let text = std::mem::take(&mut self.text);
         if self.caller.era == Era::Session {
-            return self.text.clone();
+            return text;
         }
-        let Ok(message) = Message::parse(self.text.as_bytes()) else { return self.text.clone() };
-        let meta = message.meta();
-        let info = json::get(&meta, META_CLIENT).and_then(json::members).unwrap_or_default();
-        let Some(name) = json::get(&info, "name") else { return self.text.clone() };
-        let client = json::string(name).unwrap_or_default();
-        let mut edits = Edits::of(&self.text);
-        edits.replace(name, quote(&format!("{NAME}/{client}")));
-        edits.apply()
+        named(&text).unwrap_or(text)
     }
+}
+
+/// The text with another `clientInfo.name`, if it has one.
+fn named(text: &str) -> Option<String> {
+    let message = Message::parse(text.as_bytes()).ok()?;
+    let meta = message.meta();
+    let info = json::members(json::get(&meta, META_CLIENT)?)?;
+    let name = json::get(&info, "name")?;
+    let mut edits = Edits::of(text);
+    edits.replace(name, quote(&format!("{NAME}/{}", json::string(name)?)));
+    Some(edits.apply())
 }
 
 impl Proxy {
     /// Sends a request on and passes its response back.
-    pub(crate) async fn forward(self: &Arc<Self>, out: Outgoing, call: Option<OpenCall>) -> Reply {
+    pub(crate) async fn forward(
+        self: &Arc<Self>,
+        mut out: Outgoing,
+        call: Option<OpenCall>,
+    ) -> Reply {
         let started = std::time::Instant::now();
         let sent = match self.upstream.era_for(out.caller.era).await {
             Err(fault) => Err(fault),
@@ -79,14 +90,23 @@ impl Proxy {
                 (Link::Http(http), Era::Modern, Era::Session) => {
                     self.over_bridge(http, &out, call).await
                 }
-                (Link::Http(http), ..) => self.to_http(http, &out, call).await,
-                (Link::Stdio(stdio), client, _) => to_process(stdio, &out, client, call).await,
+                (Link::Http(http), ..) => self.to_http(http, &mut out, call).await,
+                (Link::Stdio(stdio), client, _) => to_process(stdio, &mut out, client, call).await,
             },
         };
-        sent.unwrap_or_else(|fault| {
-            self.upstream_failed("forward", &fault, started);
-            reply::failed(Some(&out.id), &fault)
-        })
+        match sent {
+            Ok(reply) => {
+                // Whoever answers can list, too.
+                if self.shelf.last().is_none() {
+                    self.shelf.mark_stale();
+                }
+                reply
+            }
+            Err(fault) => {
+                self.upstream_failed("forward", &fault, started);
+                reply::failed(Some(&out.id), &fault)
+            }
+        }
     }
 
     /// Sends a notification on; nobody waits for it.
@@ -103,7 +123,7 @@ impl Proxy {
             }
             Link::Stdio(stdio) => {
                 if let Ok((conn, _)) = stdio.any_conn(caller.era).await {
-                    conn.notify(message, owner(caller));
+                    conn.notify(message, owner(caller)).await;
                 }
                 accepted()
             }
@@ -141,8 +161,8 @@ impl Proxy {
         if own.is_some() && message.method.as_deref() == Some("notifications/initialized") {
             return accepted();
         }
-        let out = Outgoing::of(message, headers, caller.clone());
-        let sent = self.to_http(http, &out, None).await;
+        let mut out = Outgoing::of(message, headers, caller.clone());
+        let sent = self.to_http(http, &mut out, None).await;
         sent.unwrap_or_else(|fault| {
             self.upstream_failed("forward", &fault, started);
             reply::empty(StatusCode::BAD_GATEWAY)
@@ -153,13 +173,40 @@ impl Proxy {
     pub(crate) async fn to_http(
         self: &Arc<Self>,
         http: &Http,
-        out: &Outgoing,
+        out: &mut Outgoing,
         call: Option<OpenCall>,
     ) -> Result<Reply, Fault> {
-        let mut headers = headers::forwarded(&out.headers);
-        self.use_upstream_session(http, &out.caller, &mut headers).await?;
-        let response = http.send(Method::POST, headers, Bytes::from(out.named())).await?;
-        Ok(reply::passed(response, &out.id, call))
+        let started = std::time::Instant::now();
+        let body = Bytes::from(out.take_named());
+        for attempt in 0..2 {
+            let mut headers = headers::forwarded(&out.headers);
+            let own = self.use_upstream_session(http, &out.caller, &mut headers).await?;
+            let response = http.send(Method::POST, headers, body.clone()).await?;
+            let response = match &own {
+                None => response,
+                // The client cannot know that the session behind ours was lost.
+                Some((own, id)) => match refused_session(response, id.as_deref()).await? {
+                    Ok(response) => response,
+                    Err(_) if attempt == 0 => {
+                        *own.upstream.lock().await = None;
+                        continue;
+                    }
+                    Err(status) => return Err(refused(status)),
+                },
+            };
+            self.note_refusal(&response, started);
+            return no_page(response, out).map(|response| reply::passed(response, &out.id, call));
+        }
+        Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
+    }
+
+    /// Records an answer that says more of the upstream's state than of the request.
+    fn note_refusal(&self, response: &Reply, since: std::time::Instant) {
+        let status = response.status();
+        if status.is_server_error() || matches!(status.as_u16(), 401 | 403) {
+            let what = format!("the upstream answered with HTTP {}", status.as_u16());
+            self.upstream_failed("forward", &Fault::new(FaultKind::Http, what), since);
+        }
     }
 
     /// A stateless request to an upstream with sessions: it goes over the proxy's own session.
@@ -189,10 +236,7 @@ impl Proxy {
             match refused_session(response, session).await? {
                 Ok(response) => return bridged(response, out, call).await,
                 Err(_) if attempt == 0 => http.forget_session(session),
-                Err(status) => {
-                    let what = format!("the upstream refused its own session with HTTP {status}");
-                    return Err(Fault::new(FaultKind::Http, what));
-                }
+                Err(status) => return Err(refused(status)),
             }
         }
         Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
@@ -204,18 +248,24 @@ impl Proxy {
         http: &Http,
         caller: &Caller,
         headers: &mut HeaderMap,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<(Arc<Own>, Option<String>)>, Fault> {
         let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
-        let Some(own) = own else { return Ok(()) };
-        let mut upstream = own.upstream.lock().await;
-        if upstream.is_none() {
-            *upstream = Some(crate::handshake::open_late(http, &own.initialize).await?);
-        }
+        let Some(own) = own else { return Ok(None) };
+        let id = {
+            let mut upstream = own.upstream.lock().await;
+            match &*upstream {
+                Some(id) => id.clone(),
+                None => {
+                    let opened = crate::handshake::open_late(http, &own.initialize).await?;
+                    upstream.insert(opened).clone()
+                }
+            }
+        };
         headers.remove(SESSION_ID);
-        if let Some(Some(id)) = upstream.as_ref() {
+        if let Some(id) = &id {
             headers::set(headers, SESSION_ID, id);
         }
-        Ok(())
+        Ok(Some((own, id)))
     }
 
     pub(crate) fn upstream_failed(&self, op: &str, fault: &Fault, since: std::time::Instant) {
@@ -247,8 +297,8 @@ impl Proxy {
 
 /// Over a process's pipe, in the client's era or over the bridge.
 async fn to_process(
-    stdio: &Stdio,
-    out: &Outgoing,
+    stdio: &Arc<Stdio>,
+    out: &mut Outgoing,
     client: Era,
     call: Option<OpenCall>,
 ) -> Result<Reply, Fault> {
@@ -258,9 +308,9 @@ async fn to_process(
         let unfit = |why| Fault::new(FaultKind::Protocol, why);
         bridge::to_session(&Message::parse(out.text.as_bytes()).map_err(unfit)?)
     } else {
-        out.named()
+        out.take_named()
     };
-    let pending = conn.request(&text, owner(&out.caller), Some(client))?;
+    let pending = conn.request(&text, owner(&out.caller), Some(client)).await?;
     let method = out.method.clone();
     let edit = move |text: &str| match client {
         Era::Modern if crosses => {
@@ -270,8 +320,7 @@ async fn to_process(
         Era::Modern => (bridge::status_of(text), text.to_owned()),
         Era::Session => (200, text.to_owned()),
     };
-    let closed = conn.closed();
-    Ok(reply::from_process(pending, &out.id, closed, call, edit).await)
+    reply::from_process(pending, &out.id, call, edit).await
 }
 
 /// The response of a session upstream, made fit for a stateless client.
@@ -280,10 +329,17 @@ async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Res
     parts.headers.remove(SESSION_ID);
     let (id, method, mut call) = (out.id.clone(), out.method.clone(), call);
     if reply::is_stream(&parts.headers) {
-        let rewrite = move |event: Vec<u8>| {
+        let mut answered = false;
+        let rewrite = move |event: Option<Vec<u8>>| {
+            let Some(event) = event else {
+                let what = "the upstream's stream ended without an answer";
+                let error = || rpc::error(Some(&id), rpc::SERVER_ERROR, what);
+                return (!answered).then(|| sse::message(&error()));
+            };
             let Some(text) = sse::data(&event).filter(|text| sse::answers(text, &id)) else {
                 return Some(event);
             };
+            answered = true;
             if let Some(call) = &mut call {
                 call.finish_by(text.as_bytes());
             }
@@ -303,6 +359,25 @@ async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Res
     }
     let text = control::correlated(&id, bridge::to_modern(&text, &method));
     Ok(reply::json(bridge::status_of(&text), text))
+}
+
+/// The response, unless it is a page where a message was due: clients cannot read it.
+fn no_page(response: Reply, out: &Outgoing) -> Result<Reply, Fault> {
+    let status = response.status();
+    let readable = reply::is_json(&response) || reply::is_stream(response.headers());
+    let about_session = status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 429);
+    if readable || about_session || out.id == "null" {
+        return Ok(response);
+    }
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map_or("no content type", |kind| kind.get(..60).unwrap_or(kind));
+    let what = format!("the upstream answered with HTTP {} and {kind}", status.as_u16());
+    Err(Fault::new(FaultKind::Http, what))
+}
+
+fn refused(status: u16) -> Fault {
+    let what = format!("the upstream refused its own session with HTTP {status}");
+    Fault::new(FaultKind::Http, what)
 }
 
 /// Whose request it is on a shared pipe.

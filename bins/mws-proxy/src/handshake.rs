@@ -6,7 +6,7 @@
 //! Deliberately absent: the proxy's own handshake; see [`crate::control`].
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -29,6 +29,10 @@ use crate::sse;
 use crate::upstream::{Http, Link, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
+/// How long a client waits for an upstream that is known.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it waits for a process that was never seen to start.
+const FIRST_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Proxy {
     /// Answers `initialize`.
@@ -40,19 +44,36 @@ impl Proxy {
     ) -> Reply {
         let started = Instant::now();
         let id = message.id.unwrap_or("null");
-        let answered = match &self.upstream.link {
-            Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
-            Link::Stdio(stdio) => stdio.conn(Era::Session).await.map(|(_, shaken)| {
-                let result = bridge::in_version_of(&shaken.result, message);
-                self.own_session(message, id, &result, &caller)
-            }),
+        let answer = async {
+            match &self.upstream.link {
+                Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
+                Link::Stdio(stdio) => stdio.conn(Era::Session).await.map(|(_, shaken)| {
+                    let result = bridge::in_version_of(&shaken.result, message);
+                    self.own_session(message, id, &result, &caller)
+                }),
+            }
         };
+        let answered = self.in_time(answer).await;
         answered.unwrap_or_else(|fault| {
             self.upstream_failed("connect", &fault, started);
             let known = self.upstream.memory.entry().initialize;
             let result = known.map_or_else(bridge::unknown_server, |raw| raw.get().to_owned());
             let result = bridge::in_version_of(&result, message);
             self.own_session(message, id, &result, &caller)
+        })
+    }
+
+    /// Waits for the upstream as long as a client would: a shorter time when what it would say is
+    /// known, a longer one for a process that is started for the first time.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let known = self.upstream.memory.entry();
+        let is_known = known.initialize.is_some() || known.discover.is_some();
+        let first_start = matches!(self.upstream.link, Link::Stdio(_)) && !is_known;
+        let patience = if first_start { FIRST_PATIENCE } else { PATIENCE };
+        tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
+            let after = patience.as_secs();
+            let what = format!("the upstream did not answer in {after} s");
+            Err(Fault::new(FaultKind::Timeout, what))
         })
     }
 
@@ -108,7 +129,7 @@ impl Proxy {
         caller: Caller,
     ) -> Reply {
         let started = Instant::now();
-        let fault = match self.upstream.handshake(Era::Modern).await {
+        let fault = match self.in_time(self.upstream.handshake(Era::Modern)).await {
             Ok(shaken) if shaken.era == Era::Session => {
                 return reply::json(200, rpc::result(id, &bridge::discover_result(&shaken.result)));
             }
@@ -134,11 +155,12 @@ impl Proxy {
         message: &Message<'_>,
         caller: Caller,
     ) -> Result<Reply, Fault> {
-        let out = Outgoing::of(message, headers, caller);
+        let mut out = Outgoing::of(message, headers, caller);
         match &self.upstream.link {
             Link::Http(http) => {
                 let headers = headers::forwarded(&out.headers);
-                let response = http.send(Method::POST, headers, out.named().into()).await?;
+                let sent = http.send(Method::POST, headers, out.take_named().into());
+                let response = self.in_time(sent).await?;
                 self.learn(response, &out.id).await
             }
             Link::Stdio(_) => Ok(self.forward(out, None).await),
@@ -151,7 +173,8 @@ impl Proxy {
         let memory = Arc::clone(&self.upstream.memory);
         if reply::is_stream(&parts.headers) {
             let id = id.to_owned();
-            let rewrite = move |event: Vec<u8>| {
+            let rewrite = move |event: Option<Vec<u8>>| {
+                let event = event?;
                 let text = sse::data(&event).filter(|text| sse::answers(text, &id));
                 let edited = text.and_then(|text| keep(&memory, &text));
                 Some(edited.map_or_else(|| event.clone(), |text| sse::with_data(&event, &text)))

@@ -12,15 +12,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
-use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 
 use crate::body;
-use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::headers;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
-use crate::rpc::{MODERN, Message};
-use crate::upstream::Link;
 
 /// Path of the endpoint.
 pub(crate) const PATH: &str = "/mcp";
@@ -56,48 +52,12 @@ impl Door {
                 self.busy.fetch_add(1, Ordering::AcqRel);
                 let busy = Busy(Arc::clone(&self.busy));
                 let reply = match read(incoming).await {
-                    Ok(body) => self.proxy.post(parts.headers, body).await,
+                    Ok(body) => self.proxy.post(parts.headers, body, None).await,
                     Err((status, why)) => refuse(status, why),
                 };
                 reply.map(|body| body::guarded(body, busy))
             }
-            method => self.session(method, &parts.headers).await,
-        }
-    }
-
-    /// GET and DELETE, which belong to sessions.
-    async fn session(&self, method: Method, headers: &HeaderMap) -> Reply {
-        let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
-        if version.is_some_and(|version| version >= MODERN) {
-            return not_allowed();
-        }
-        let proxy = &self.proxy;
-        let id = headers.get(SESSION_ID).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let own = proxy.sessions.own(id);
-        match &proxy.upstream.link {
-            Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
-            Link::Stdio(_) if method == Method::DELETE => {
-                proxy.sessions.close(id);
-                reply::empty(StatusCode::OK)
-            }
-            Link::Stdio(_) => proxy.streams.open(),
-            Link::Http(http) => {
-                let Ok(nothing) = Message::parse(b"{}") else { return not_allowed() };
-                let caller = Caller::of(headers, &nothing, |_| None);
-                let mut headers = headers::forwarded(headers);
-                let opened = proxy.use_upstream_session(http, &caller, &mut headers).await;
-                let sent = match opened {
-                    Ok(()) => http.send(method.clone(), headers, Bytes::new()).await,
-                    Err(fault) => Err(fault),
-                };
-                if method == Method::DELETE {
-                    proxy.sessions.close(id);
-                }
-                match sent {
-                    Ok(response) => proxy.watched(response),
-                    Err(fault) => refuse(StatusCode::BAD_GATEWAY, &fault.message),
-                }
-            }
+            method => self.proxy.session_stream(&method, &parts.headers).await,
         }
     }
 }
@@ -168,7 +128,7 @@ async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
     }
 }
 
-fn refuse(status: StatusCode, why: &str) -> Reply {
+pub(crate) fn refuse(status: StatusCode, why: &str) -> Reply {
     if why.is_empty() {
         let mut reply = reply::empty(status);
         if status == StatusCode::METHOD_NOT_ALLOWED {
@@ -177,10 +137,6 @@ fn refuse(status: StatusCode, why: &str) -> Reply {
         return reply;
     }
     reply::json(status.as_u16(), crate::rpc::error(None, crate::rpc::SERVER_ERROR, why))
-}
-
-fn not_allowed() -> Reply {
-    refuse(StatusCode::METHOD_NOT_ALLOWED, "")
 }
 
 #[cfg(test)]

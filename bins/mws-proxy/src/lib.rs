@@ -25,6 +25,7 @@ mod http;
 mod listing;
 mod memory;
 mod meta;
+mod pipe;
 mod proxy;
 mod reply;
 mod rpc;
@@ -52,6 +53,8 @@ pub fn run(cli: Cli) -> Result<Exit, Failure> {
         .map_err(|e| Failure::failed(format!("cannot start the runtime: {e}")))?;
     let ended = if cli.check {
         runtime.block_on(check::check(&config, &state))
+    } else if cli.stdio {
+        runtime.block_on(setup::serve_stdio(&config, &state))
     } else {
         runtime.block_on(setup::serve(&config, &state))
     };

@@ -4,7 +4,7 @@
 //! Deliberately absent: tools; the catalog file has them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use mws_state::{StateDir, hash_hex, publish_if_changed, read_file};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,9 @@ struct File {
     v: u32,
     #[serde(default)]
     upstreams: BTreeMap<String, Entry>,
+    /// Whose tools `catalog.json` holds.
+    #[serde(default)]
+    catalog: Option<String>,
 }
 
 /// The entry of the configured upstream.
@@ -45,6 +48,8 @@ pub(crate) struct Memory {
     state: StateDir,
     key: String,
     entry: Mutex<Entry>,
+    /// Held while the file is read, changed and written.
+    writing: Arc<Mutex<()>>,
 }
 
 impl Memory {
@@ -52,7 +57,22 @@ impl Memory {
     pub(crate) fn open(state: StateDir, identity: &str) -> Self {
         let key = hash_hex(identity.as_bytes());
         let entry = read(&state).upstreams.remove(&key).unwrap_or_default();
-        Self { state, key, entry: Mutex::new(entry) }
+        Self { state, key, entry: Mutex::new(entry), writing: Arc::default() }
+    }
+
+    /// False when `catalog.json` is known to hold another upstream's tools.
+    pub(crate) fn has_catalog(&self) -> bool {
+        read(&self.state).catalog.is_none_or(|key| key == self.key)
+    }
+
+    /// Notes that `catalog.json` holds this upstream's tools. Reads and writes files.
+    pub(crate) fn keep_catalog(&self) {
+        let entry = self.entry();
+        change(&self.state, &self.writing, |file| {
+            file.catalog = Some(self.key.clone());
+            // Somebody may have deleted the file.
+            file.upstreams.insert(self.key.clone(), entry);
+        });
     }
 
     pub(crate) fn entry(&self) -> Entry {
@@ -83,22 +103,32 @@ impl Memory {
 
     /// Writes beside the request: an fsync must not delay it.
     fn save(&self) {
-        let (state, key, entry) = (self.state.clone(), self.key.clone(), self.entry());
+        let (state, writing) = (self.state.clone(), Arc::clone(&self.writing));
+        let (key, entry) = (self.key.clone(), self.entry());
         tokio::task::spawn_blocking(move || {
-            let mut file = read(&state);
-            file.v = 1;
-            file.upstreams.insert(key.clone(), entry);
-            while file.upstreams.len() > ENTRIES {
-                let Some(other) = file.upstreams.keys().find(|k| **k != key).cloned() else {
-                    break;
-                };
-                file.upstreams.remove(&other);
-            }
-            let bytes = serde_json::to_vec(&file).unwrap_or_default();
-            if let Err(e) = publish_if_changed(&state.upstream(), &bytes) {
-                tracing::warn!("Cannot keep what is known of the upstream: {e}.");
-            }
+            change(&state, &writing, |file| {
+                file.upstreams.insert(key.clone(), entry);
+                while file.upstreams.len() > ENTRIES {
+                    let other = file.upstreams.keys().find(|k| **k != key).cloned();
+                    let Some(other) = other else { break };
+                    file.upstreams.remove(&other);
+                }
+            });
         });
+    }
+}
+
+fn change(state: &StateDir, writing: &Mutex<()>, edit: impl FnOnce(&mut File)) {
+    let _alone = writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut file = read(state);
+    edit(&mut file);
+    write(state, file);
+}
+
+fn write(state: &StateDir, file: File) {
+    let bytes = serde_json::to_vec(&File { v: 1, ..file }).unwrap_or_default();
+    if let Err(e) = publish_if_changed(&state.upstream(), &bytes) {
+        tracing::warn!("Cannot keep what is known of the upstream: {e}.");
     }
 }
 

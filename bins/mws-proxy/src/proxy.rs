@@ -14,7 +14,7 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::call::OpenCall;
-use crate::caller::Caller;
+use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
@@ -53,37 +53,55 @@ pub(crate) struct Rendered {
 }
 
 impl Proxy {
-    /// Answers one POSTed body.
-    pub(crate) async fn post(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+    /// Answers one body; `conn` names the connection where no session id does.
+    pub(crate) async fn post(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        body: Bytes,
+        conn: Option<&str>,
+    ) -> Reply {
         if body.trim_ascii_start().first() == Some(&b'[') {
-            return self.batch(headers, &body).await;
+            return self.batch(headers, &body, conn).await;
         }
-        self.single(headers, body).await
+        self.single(headers, body, conn).await
     }
 
     /// Answers one message.
-    pub(crate) async fn single(self: &Arc<Self>, headers: HeaderMap, body: Bytes) -> Reply {
+    pub(crate) async fn single(
+        self: &Arc<Self>,
+        headers: HeaderMap,
+        body: Bytes,
+        conn: Option<&str>,
+    ) -> Reply {
         let ts = now();
         let message = match Message::parse_strictly(&body) {
             Ok(message) => message,
             Err(why) => return reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, &why)),
         };
-        let caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
+        if let Err(why) = message.check() {
+            return reply::json(400, rpc::error(message.id, rpc::INVALID_REQUEST, why));
+        }
+        let mut caller = Caller::of(&headers, &message, |id| self.sessions.client(id));
+        if let Some(conn) = conn {
+            caller.conn = Some(conn.to_owned());
+        }
+        if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
+            return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
+        }
         let method = message.method.as_deref().map(str::to_owned);
         match (method.as_deref(), message.id) {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
-            (Some("initialize"), Some(_)) => self.initialize(headers, &message, caller).await,
+            (Some("initialize"), Some(_)) if caller.era == Era::Session => {
+                self.initialize(headers, &message, caller).await
+            }
             (Some("server/discover"), Some(id)) => {
                 self.discover(headers, &message, id, caller).await
             }
             (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
             (Some(_), None) => self.notify(headers, &message, &caller).await,
             (None, Some(_)) => self.answer(headers, &message, &caller).await,
-            (None, None) => {
-                let what = "the message has neither a method nor an id";
-                reply::json(400, rpc::error(None, rpc::INVALID_REQUEST, what))
-            }
+            (None, None) => accepted(),
         }
     }
 
@@ -153,6 +171,7 @@ impl Proxy {
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
+            "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
                 let tools = self.shelf.last();
                 let listed = self.listing(tools.as_ref()).names.contains(name);
@@ -171,18 +190,22 @@ impl Proxy {
         inner: &meta::Inner,
         caller: Caller,
     ) -> Outgoing {
+        let tools = self.shelf.last();
+        let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
+        let schema = tool.and_then(mws_catalog::Tool::input_schema);
+        let arguments = match (inner.arguments.as_deref(), schema) {
+            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (arguments, _) => arguments.unwrap_or("{}").to_owned(),
+        };
+        if caller.era == Era::Modern {
+            headers::mirror_call(&mut headers, &inner.name, schema, Some(&arguments));
+        }
         let params_text = message.params.unwrap_or("{}");
         let mut params = Object::of(Some(params_text));
         params.set("name", quote(&inner.name));
-        params.set("arguments", inner.arguments.clone().unwrap_or_else(|| "{}".to_owned()));
+        params.set("arguments", arguments);
         let mut edits = Edits::of(message.text);
         edits.replace(params_text, params.to_json());
-        if caller.era == Era::Modern {
-            let tools = self.shelf.last();
-            let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
-            let schema = tool.and_then(mws_catalog::Tool::input_schema);
-            headers::mirror_call(&mut headers, &inner.name, schema, inner.arguments.as_deref());
-        }
         Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) }
     }
 
@@ -203,7 +226,7 @@ impl Proxy {
         };
         let started = std::time::Instant::now();
         let Some(tools) = self.shelf.get(caller.era).await else {
-            let why = "the upstream's tools are not known yet; it cannot be reached";
+            let why = "the upstream has not given its list of tools yet; try again in a moment";
             return tool_error(id, why, caller.era);
         };
         let listing = self.listing(Some(&tools));
@@ -287,20 +310,19 @@ fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Resul
         return Ok(());
     }
     let params = message.params();
-    let meta = message.meta();
-    let wanted = [
-        (headers::METHOD, message.method.clone()),
-        (headers::NAME, json::get(&params, "name").and_then(json::string)),
-        (
-            crate::caller::PROTOCOL_VERSION,
-            json::get(&meta, rpc::META_VERSION).and_then(json::string),
-        ),
-    ];
+    let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
+    let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
+    if message.method.as_deref() == Some("tools/call") {
+        wanted.push((headers::NAME, json::get(&params, "name").and_then(json::string)));
+    }
     for (name, body) in wanted {
-        let Some(header) = headers.get(name) else { continue };
-        let header = header.to_str().ok().and_then(headers::decoded);
-        if header.as_deref() != body.as_deref() {
-            return Err(format!("the header {name} does not agree with the body"));
+        let header = headers.get(name).and_then(|header| header.to_str().ok());
+        match header.and_then(headers::decoded) {
+            None => return Err(format!("the header {name} is missing")),
+            Some(header) if Some(header.as_str()) != body.as_deref() => {
+                return Err(format!("the header {name} does not agree with the body"));
+            }
+            Some(_) => {}
         }
     }
     Ok(())

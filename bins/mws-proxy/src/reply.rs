@@ -18,12 +18,14 @@ use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::rpc::{self, SERVER_ERROR};
 use crate::sse;
-use crate::upstream::Pending;
+use crate::upstream::{Pending, ended};
 
 pub(crate) type Reply = Response<BoxBody>;
 
 /// How long an upstream process may stay silent on a request.
 const SILENCE: Duration = Duration::from_secs(300);
+/// Events waiting for the client of one request.
+const BEHIND: usize = 16;
 
 /// A JSON body.
 pub(crate) fn json(status: u16, text: impl Into<Bytes>) -> Reply {
@@ -55,6 +57,12 @@ pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// True for a JSON body.
+pub(crate) fn is_json(reply: &Reply) -> bool {
+    let kind = reply.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// The upstream's response with another body.
@@ -102,51 +110,54 @@ fn unbuffered(headers: &mut HeaderMap) {
 
 /// What an upstream process sends for one request: JSON when the response comes first, else an
 /// event stream. `edit` is applied to the response.
+///
+/// # Errors
+/// When nothing comes at all.
 pub(crate) async fn from_process(
     mut pending: Pending,
     id: &str,
-    closed: Fault,
     mut call: Option<OpenCall>,
     edit: impl Fn(&str) -> (u16, String) + Send + 'static,
-) -> Reply {
-    let silent = || Fault::new(FaultKind::Timeout, "the upstream process does not answer");
-    let first = match tokio::time::timeout(SILENCE, pending.messages.recv()).await {
-        Ok(Some(text)) => text,
-        Ok(None) => return failed(Some(id), &closed),
-        Err(_) => return failed(Some(id), &silent()),
-    };
+) -> Result<Reply, Fault> {
+    let first = next(&mut pending).await?;
     if sse::answers(&first, id) {
         if let Some(call) = &mut call {
             call.finish_by(first.as_bytes());
         }
         let (status, text) = edit(&first);
-        return json(status, text);
+        return Ok(json(status, text));
     }
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let _ = sender.send(sse::message(&first).into());
+    let (sender, receiver) = mpsc::channel(BEHIND);
+    let _ = sender.try_send(sse::message(&first).into());
     let id = id.to_owned();
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
-                next = tokio::time::timeout(SILENCE, pending.messages.recv()) => next,
+                next = next(&mut pending) => next,
                 () = sender.closed() => return,
             };
             let (text, is_last) = match next {
-                Ok(Some(text)) if sse::answers(&text, &id) => {
+                Ok(text) if sse::answers(&text, &id) => {
                     if let Some(call) = &mut call {
                         call.finish_by(text.as_bytes());
                     }
                     (edit(&text).1, true)
                 }
-                Ok(Some(text)) => (text, false),
-                Ok(None) => (rpc::error(Some(&id), SERVER_ERROR, &closed.message), true),
-                Err(_) => (rpc::error(Some(&id), SERVER_ERROR, &silent().message), true),
+                Ok(text) => (text, false),
+                Err(fault) => (rpc::error(Some(&id), SERVER_ERROR, &fault.message), true),
             };
-            let _ = sender.send(sse::message(&text).into());
+            // A client that does not read holds up its own request alone.
+            let _ = sender.send(sse::message(&text).into()).await;
             if is_last {
                 return;
             }
         }
     });
-    stream(Channel::boxed(receiver, ()))
+    Ok(stream(Channel::boxed(receiver)))
+}
+
+async fn next(pending: &mut Pending) -> Result<String, Fault> {
+    let silent = |_| Fault::new(FaultKind::Timeout, "the upstream process does not answer");
+    let next = tokio::time::timeout(SILENCE, pending.messages.recv()).await.map_err(silent)?;
+    next.ok_or_else(ended)
 }

@@ -70,6 +70,21 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
+    /// Whether this is a message that a client may send.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let is_answer = self.result.is_some() || self.error.is_some();
+        let fit = |id: &str| id.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit());
+        match (&self.method, self.id) {
+            (Some(_), Some(id)) if !fit(id) => Err("the id must be a string or a number"),
+            (Some(_), _) => Ok(()),
+            (None, Some(_)) if is_answer => Ok(()),
+            (None, _) => Err("the message has no method"),
+        }
+    }
+
     fn read(body: &'a [u8]) -> Result<(Self, Vec<Member<'a>>), String> {
         let text = std::str::from_utf8(body).map_err(|_| "the body is not UTF-8".to_owned())?;
         let members = json::members(text).ok_or("the body is not a JSON object")?;

@@ -28,12 +28,12 @@ const CONNECTIONS: usize = 512;
 /// The pause after a failed accept, for example when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `stop` ends; `now` cuts the draining short.
-pub(crate) async fn serve(
+/// Serves until `stop` ends; then `again` is asked for what cuts the draining short.
+pub(crate) async fn serve<N: Future<Output = ()>>(
     listener: TcpListener,
     proxy: Arc<Proxy>,
     stop: impl Future<Output = ()>,
-    now: impl Future<Output = ()>,
+    again: impl FnOnce() -> N,
 ) -> std::io::Result<()> {
     let port = listener.local_addr()?.port();
     let busy = Arc::new(AtomicUsize::new(0));
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
     };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN, drained) => {}
-        () = now => {}
+        () = again() => {}
     }
     Ok(())
 }

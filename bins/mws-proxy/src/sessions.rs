@@ -29,6 +29,8 @@ struct Entry {
     client: String,
     own: Option<Arc<Own>>,
     used: u64,
+    /// The client ended it; what it still asks under it is refused.
+    ended: bool,
 }
 
 /// All sessions known.
@@ -57,9 +59,16 @@ impl Sessions {
         self.touch(id, |entry| entry.own.clone())
     }
 
-    /// Ends a session; true when it was known.
-    pub(crate) fn close(&self, id: &str) -> bool {
-        self.table().sessions.remove(id).is_some()
+    /// Ends a session.
+    pub(crate) fn close(&self, id: &str) {
+        self.insert(id, "", None);
+        if let Some(entry) = self.table().sessions.get_mut(id) {
+            entry.ended = true;
+        }
+    }
+
+    pub(crate) fn has_ended(&self, id: &str) -> bool {
+        self.touch(id, |entry| Some(entry.ended)).unwrap_or(false)
     }
 
     fn touch<T>(&self, id: &str, read: impl FnOnce(&Entry) -> Option<T>) -> Option<T> {
@@ -80,7 +89,9 @@ impl Sessions {
                 table.sessions.iter().min_by_key(|(_, e)| e.used).map(|(id, _)| id.clone());
             oldest.map(|id| table.sessions.remove(&id));
         }
-        table.sessions.insert(id.to_owned(), Entry { client: client.to_owned(), own, used });
+        table
+            .sessions
+            .insert(id.to_owned(), Entry { client: client.to_owned(), own, used, ended: false });
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -110,7 +121,9 @@ mod tests {
         let sessions = Sessions::default();
         let (a, b) = (sessions.open("c", "{}"), sessions.open("c", "{}"));
         assert!(a != b && a.len() == 32);
-        assert!(sessions.own(&a).is_some() && sessions.close(&a));
-        assert!(sessions.own(&a).is_none() && !sessions.close(&a));
+        assert!(sessions.own(&a).is_some() && !sessions.has_ended(&a));
+        sessions.close(&a);
+        assert!(sessions.own(&a).is_none() && sessions.has_ended(&a));
+        assert!(!sessions.has_ended(&b) && !sessions.has_ended("unknown"));
     }
 }

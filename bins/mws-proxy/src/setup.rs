@@ -103,37 +103,66 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
 pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
     let listener = bind(config).await?;
     let address = listener.local_addr()?;
+    let proxy = start(config, state)?;
+    let stop = told_to_stop()?;
+    let mut out = Output::stdout();
+    out.line(format_args!("{{\"listening\":\"http://{address}{PATH}\"}}"))?;
+    out.finish()?;
+    crate::serve::serve(listener, Arc::clone(&proxy), stop, told_again).await?;
+    end(&proxy).await;
+    Ok(Exit::Done)
+}
+
+/// Serves the one client on stdin and stdout until it hangs up, or SIGINT or SIGTERM.
+pub(crate) async fn serve_stdio(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
+    let proxy = start(config, state)?;
+    let stop = told_to_stop()?;
+    crate::pipe::serve(Arc::clone(&proxy), stop, told_again)
+        .await
+        .map_err(|e| Failure::failed(format!("cannot read stdin: {e}")))?;
+    end(&proxy).await;
+    Ok(Exit::Done)
+}
+
+/// Builds the proxy, records the start and fetches the tool list ahead of the first request.
+fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
     let proxy = build(config, state)?;
     if let Err(e) = state.create() {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
-    let mut out = Output::stdout();
-    out.line(format_args!("{{\"listening\":\"http://{address}{PATH}\"}}"))?;
-    out.finish()?;
-    let pid = u64::from(std::process::id());
-    proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid });
+    proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid: pid() });
     let ahead = Arc::clone(&proxy);
     tokio::spawn(async move { ahead.shelf.refresh(Era::Session, Duration::from_secs(30)).await });
+    Ok(proxy)
+}
+
+async fn end(proxy: &Proxy) {
+    proxy.shelf.close();
+    proxy.record(Kind::Stopped { pid: pid() });
+    proxy.upstream.stop().await;
+}
+
+fn pid() -> u64 {
+    u64::from(std::process::id())
+}
+
+/// As [`told_to_stop`], for after the first signal.
+async fn told_again() {
+    match told_to_stop() {
+        Ok(told) => told.await,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Ends at the next SIGINT or SIGTERM.
+fn told_to_stop() -> Result<impl Future<Output = ()>, Failure> {
     let (mut term, mut int) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
-    let stop = async {
+    Ok(async move {
         tokio::select! {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
-    };
-    let (mut term_again, mut int_again) =
-        (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
-    let now_ = async {
-        tokio::select! {
-            _ = term_again.recv() => {}
-            _ = int_again.recv() => {}
-        }
-    };
-    crate::serve::serve(listener, Arc::clone(&proxy), stop, now_).await?;
-    proxy.shelf.close();
-    proxy.record(Kind::Stopped { pid });
-    proxy.upstream.stop().await;
-    Ok(Exit::Done)
+    })
 }
 
 async fn bind(config: &Config) -> Result<TcpListener, Failure> {

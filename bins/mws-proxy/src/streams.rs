@@ -1,37 +1,98 @@
-//! The GET streams of clients in front of an upstream process.
+//! GET and DELETE: the streams of sessions, and their end.
 //!
-//! Invariant: what belongs to no request goes to every stream that is open.
+//! Invariant: over HTTP they are the upstream's, passed on; what an upstream process says to nobody
+//! goes to every stream that is open.
 //! Deliberately absent: replay after a disconnect; events here carry no ids.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use tokio::sync::mpsc::{self, UnboundedSender};
+use hyper::{HeaderMap, Method, StatusCode};
+use tokio::sync::mpsc::{self, Sender};
 
 use crate::body::Channel;
+use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::headers;
+use crate::http::refuse;
+use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
+use crate::rpc::{MODERN, Message};
 use crate::sse;
+use crate::upstream::Link;
+
+impl Proxy {
+    /// Answers a GET or a DELETE.
+    pub(crate) async fn session_stream(
+        self: &Arc<Self>,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Reply {
+        let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        if version.is_some_and(|version| version >= MODERN) {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
+        }
+        let id = headers.get(SESSION_ID).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if self.sessions.has_ended(id) {
+            return refuse(StatusCode::NOT_FOUND, "this session has ended");
+        }
+        let own = self.sessions.own(id);
+        match &self.upstream.link {
+            Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
+            Link::Stdio(_) if method == Method::DELETE => {
+                self.sessions.close(id);
+                reply::empty(StatusCode::OK)
+            }
+            Link::Stdio(_) => self.streams.open(),
+            Link::Http(http) => {
+                let nothing = Message::parse(b"{}").ok();
+                let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
+                let mut headers = headers::forwarded(headers);
+                let opened = match &caller {
+                    Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
+                    None => Ok(None),
+                };
+                let sent = match opened {
+                    Ok(_) => http.send(method.clone(), headers, Bytes::new()).await,
+                    Err(fault) => Err(fault),
+                };
+                match sent {
+                    Ok(response) => {
+                        // A server may refuse to let clients end sessions.
+                        if method == Method::DELETE && response.status().is_success() {
+                            self.sessions.close(id);
+                        }
+                        self.watched(response)
+                    }
+                    Err(fault) => refuse(StatusCode::BAD_GATEWAY, &fault.message),
+                }
+            }
+        }
+    }
+}
+
+/// Events waiting for a client; one that is further behind loses its stream.
+const BEHIND: usize = 256;
 
 /// All open streams.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<Vec<UnboundedSender<Bytes>>>);
+pub(crate) struct Streams(Mutex<Vec<Sender<Bytes>>>);
 
 impl Streams {
     /// Opens one more stream.
     pub(crate) fn open(&self) -> Reply {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::channel(BEHIND);
         // A first byte makes the response head leave at once.
-        let _ = sender.send(Bytes::from_static(b": open\n\n"));
+        let _ = sender.try_send(Bytes::from_static(b": open\n\n"));
         let mut streams = self.streams();
         streams.retain(|stream| !stream.is_closed());
         streams.push(sender);
-        reply::stream(Channel::boxed(receiver, ()))
+        reply::stream(Channel::boxed(receiver))
     }
 
     /// Sends a message to everybody.
     pub(crate) fn send(&self, text: &str) {
         let event = Bytes::from(sse::message(text));
-        self.streams().retain(|stream| stream.send(event.clone()).is_ok());
+        self.streams().retain(|stream| stream.try_send(event.clone()).is_ok());
     }
 
     /// Ends all streams.
@@ -39,7 +100,7 @@ impl Streams {
         self.streams().clear();
     }
 
-    fn streams(&self) -> MutexGuard<'_, Vec<UnboundedSender<Bytes>>> {
+    fn streams(&self) -> MutexGuard<'_, Vec<Sender<Bytes>>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -97,12 +97,19 @@ impl Report {
                 damaged_lines: damage.bad_lines,
                 newer_lines: damage.newer,
                 unreadable_files: damage.unreadable,
-                future_calls: merged.late + merged.future,
+                future_calls: calls_ahead(input, horizon),
                 trouble: records.trouble,
             },
             ingest: records.ingest,
         }
     }
+}
+
+/// Counted as the others are: once, however often a line is repeated.
+fn calls_ahead(input: &Input<'_>, horizon: Timestamp) -> u64 {
+    let is_ahead = |event: &&Event| matches!(event, Event::Call(call) if call.ts >= horizon);
+    let ahead: Vec<Event> = input.events.iter().filter(is_ahead).cloned().collect();
+    merge(&ahead, Timestamp::from_unix_ms(i64::MAX), input.gap_minutes).calls.len() as u64
 }
 
 impl Calls {

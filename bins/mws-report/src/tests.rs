@@ -97,10 +97,8 @@ fn repeated_lines_and_their_order_change_nothing_but_the_damage() {
     let once = json_of(&report(LOG, None, By::Tool));
     let backwards: Vec<&str> = LOG.lines().rev().chain(LOG.lines()).collect();
     let mut twice = json_of(&report(&backwards.join("\n"), None, By::Tool));
-    for (field, n) in [("damaged_lines", 2), ("future_calls", 2)] {
-        assert_eq!(twice["health"][field], n);
-        twice["health"][field] = json!(1);
-    }
+    assert_eq!(twice["health"]["damaged_lines"], 2);
+    twice["health"]["damaged_lines"] = json!(1);
     assert_eq!(twice, once);
 }
 

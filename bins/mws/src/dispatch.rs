@@ -56,6 +56,12 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// The answer to a command line that ends before the command.
+pub(crate) fn no_command() -> Failure {
+    Failure::usage(format!("no command given; there are {}", names().join(", ")))
+        .hint("`mws help` says what each does")
+}
+
 /// A command that a release has but this installation lacks, or no command at all.
 fn unknown(name: &str) -> Failure {
     if EXTERNAL.iter().any(|(known, _)| *known == name) {

@@ -39,9 +39,10 @@ pub struct Cli {
     /// Flags in common; passed on to the other programs when given before the command.
     #[command(flatten)]
     pub common: Common,
+    // Required by `run`: the complaint of clap would list the hidden command too.
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// The built-in commands, and all others.
@@ -83,7 +84,8 @@ pub enum Command {
 /// # Errors
 /// What could not be done, and why.
 pub fn run(cli: &Cli) -> Result<Exit, Failure> {
-    match &cli.command {
+    let Some(command) = &cli.command else { return Err(dispatch::no_command()) };
+    match command {
         Command::Init => init::run(&cli.common),
         Command::Doctor => doctor::run(&cli.common),
         Command::Demo { once } => demo::run(*once),
@@ -98,7 +100,7 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
 /// Becomes another program; what is returned is why that was not possible.
 fn other(words: &[OsString], common: &Common) -> Failure {
     let Some((name, args)) = words.split_first() else {
-        return Failure::usage("no command given");
+        return dispatch::no_command();
     };
     match name.to_str() {
         Some("search") => search::exec(common, args),
@@ -159,7 +161,7 @@ mod tests {
             flags(&cli.common),
             ["--config", "c.json", "--state-dir", "s", "--verbose", "--verbose"]
         );
-        let Command::Other(words) = cli.command else { panic!("not passed on") };
+        let Some(Command::Other(words)) = cli.command else { panic!("not passed on") };
         assert_eq!(words, ["promote", "--json", "--config", "other"]);
     }
 

@@ -6,11 +6,14 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use mws_cli::{Common, Exit, Failure, Output};
 use mws_event::{Event, ParseError, Timestamp, parse_when};
 use mws_state::Follower;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::Deserialize;
 
 /// Short enough to feel immediate, long enough to cost nothing.
@@ -63,16 +66,28 @@ pub(crate) fn run(args: &LogArgs, common: &Common) -> Result<Exit, Failure> {
     let mut out = if args.follow { out.line_buffered() } else { out };
     let mut printer = Printer::new(filter, |line: &[u8]| out.bytes(line));
     let mut follower = Follower::from_start(&state, |line| printer.line(line))?;
-    printer.settle()?;
+    printer.settle(follower.take_unreadable())?;
     if args.follow {
         loop {
-            std::thread::sleep(POLL);
+            wait(&io::stdout(), POLL)?;
             follower.poll(|line| printer.line(line))?;
-            printer.settle()?;
+            printer.settle(follower.take_unreadable())?;
         }
     }
     out.finish()?;
     Ok(Exit::Done)
+}
+
+/// Waits for `time`, or until nobody reads `out` any more, which is an error.
+fn wait(out: &impl AsFd, time: Duration) -> io::Result<()> {
+    let time = Timespec::try_from(time).map_err(io::Error::other)?;
+    // Nothing is asked for; that the other end is closed is told anyway.
+    let mut polled = [PollFd::new(out, PollFlags::empty())];
+    match poll(&mut polled, Some(&time)) {
+        Ok(0) | Err(Errno::INTR) => Ok(()),
+        Ok(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Judges and writes one line after another.
@@ -102,11 +117,13 @@ impl<W: FnMut(&[u8]) -> io::Result<()>> Printer<W> {
         }
     }
 
-    /// Says how many lines were skipped since the last time, and how the writing went.
-    fn settle(&mut self) -> io::Result<()> {
+    /// Says what was skipped since the last time, and how the writing went.
+    fn settle(&mut self, unreadable: u64) -> io::Result<()> {
         let damaged = std::mem::take(&mut self.damaged);
-        if damaged > 0 {
-            tracing::warn!("Skipped {damaged} damaged lines of the event log.");
+        if damaged + unreadable > 0 {
+            tracing::warn!(
+                "Skipped {damaged} damaged lines and {unreadable} unreadable files of the event log."
+            );
         }
         std::mem::replace(&mut self.failed, Ok(()))
     }
@@ -142,6 +159,15 @@ mod tests {
         let types = types.iter().map(|t| (*t).to_owned()).collect();
         let since = since.map(|s| s.parse().expect("a time"));
         Filter { since, types }.judge(line.as_bytes())
+    }
+
+    #[test]
+    fn waiting_ends_with_the_reader() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        wait(&writer, Duration::from_millis(1)).expect("there is a reader");
+        drop(reader);
+        let error = wait(&writer, Duration::from_secs(60)).expect_err("no reader");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

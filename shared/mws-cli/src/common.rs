@@ -10,6 +10,9 @@ use clap::{ArgAction, Args, ValueEnum};
 use mws_config::{Config, Loaded, Places};
 use mws_state::StateDir;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::Failure;
 
@@ -69,7 +72,7 @@ impl Common {
         self.start_logging();
         let loaded = self.load_config().map_err(Failure::usage)?;
         for warning in &loaded.warnings {
-            tracing::warn!("{}: {warning}.", loaded.path.display());
+            tracing::warn!("{}: {warning}", loaded.path.display());
         }
         Ok(loaded)
     }
@@ -86,7 +89,8 @@ impl Common {
         Ok(loaded)
     }
 
-    /// Sends log lines to stderr, at the level that `-q` and `-v` ask for.
+    /// Sends log lines to stderr, at the level that `-q` and `-v` ask for. What other packages say
+    /// below a warning is left out: it may hold what passes through them.
     pub fn start_logging(&self) {
         let level = match (self.quiet, self.verbose) {
             (true, _) => LevelFilter::ERROR,
@@ -95,12 +99,39 @@ impl Common {
             (false, 2) => LevelFilter::DEBUG,
             (false, _) => LevelFilter::TRACE,
         };
+        // A failed write would be told by `eprintln!`, which panics where stderr is closed.
         let _ = tracing_subscriber::fmt()
             .with_writer(io::stderr)
+            .log_internal_errors(false)
             .with_ansi(self.color.is_on(&io::stderr()))
             .with_max_level(level)
             .with_target(false)
             .without_time()
+            .finish()
+            .with(targets(level))
             .try_init();
+    }
+}
+
+fn targets(level: LevelFilter) -> Targets {
+    Targets::new().with_target("mws", level).with_default(level.min(LevelFilter::WARN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn other_packages_say_no_more_than_warnings() {
+        let all = targets(LevelFilter::TRACE);
+        assert!(all.would_enable("mws_proxy::serve", &Level::TRACE));
+        for target in ["hyper_util::client::legacy::pool", "rmcp::service"] {
+            assert!(all.would_enable(target, &Level::WARN), "{target}");
+            assert!(!all.would_enable(target, &Level::INFO), "{target}");
+        }
+        let quiet = targets(LevelFilter::ERROR);
+        assert!(!quiet.would_enable("mws_proxy", &Level::WARN));
+        assert!(!quiet.would_enable("rmcp", &Level::WARN));
     }
 }

@@ -12,6 +12,7 @@ mod nearest;
 mod paths;
 mod secret;
 mod template;
+mod url;
 
 pub use config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
 pub use load::{ConfigError, Loaded, load, parse};

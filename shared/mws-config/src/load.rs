@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
 use crate::fields::{Fields, wrong};
-use crate::{Places, Secret};
+use crate::{Places, Secret, url};
 
 const PROTOCOLS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
@@ -83,11 +83,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
     let config = Config {
         upstream: upstream(&top, places, defaults.upstream, &mut warnings)?,
         listen: listen(&top, defaults.listen, &mut warnings)?,
-        state_dir: match top.text("stateDir")? {
-            Some(dir) if dir.is_empty() => return Err("stateDir: is empty".into()),
-            Some(dir) => places.expand(&dir),
-            None => defaults.state_dir,
-        },
+        state_dir: state_dir(&top, places, defaults.state_dir, &mut warnings)?,
         server_name: server_name(&top, defaults.server_name)?,
         server_aliases: top.texts("serverAliases")?.unwrap_or_default(),
         backend_hints: top.table("backendHints")?.into_iter().collect(),
@@ -104,6 +100,38 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
     };
     top.unknown(&mut warnings);
     Ok((config, warnings))
+}
+
+fn state_dir(
+    top: &Fields<'_>,
+    places: &Places,
+    default: PathBuf,
+    warnings: &mut Vec<String>,
+) -> Result<PathBuf, String> {
+    let Some(text) = top.text("stateDir")? else { return Ok(default) };
+    if text.is_empty() {
+        return Err("stateDir: is empty".into());
+    }
+    let dir = path("stateDir", &text, places)?;
+    if dir.is_relative() {
+        warnings.push(format!(
+            "stateDir: '{text}' is relative to the current directory, so programs started \
+             elsewhere use another one; begin it with / or ~/"
+        ));
+    }
+    Ok(dir)
+}
+
+/// A path with `~` expanded; `~USER` would otherwise be a directory of that very name.
+fn path(field: &str, text: &str, places: &Places) -> Result<PathBuf, String> {
+    let expanded = places.expand(text);
+    if expanded.as_os_str().as_encoded_bytes().starts_with(b"~") {
+        return Err(format!(
+            "{field}: '{text}' names the home of another user, which is not looked up; write its \
+             path in full"
+        ));
+    }
+    Ok(expanded)
 }
 
 fn server_name(top: &Fields<'_>, default: String) -> Result<String, String> {
@@ -129,7 +157,7 @@ fn upstream(
     };
     let (headers, env) = (secrets("headers")?, secrets("env")?);
     let args = fields.texts("args")?;
-    let cwd = fields.text("cwd")?.map(|dir| places.expand(&dir));
+    let cwd = fields.text("cwd")?.map(|dir| path("upstream.cwd", &dir, places)).transpose()?;
     let kind = match (url, command) {
         (Some(_), Some(_)) => {
             return Err("upstream: has both 'url' and 'command'; keep one of them".into());
@@ -141,7 +169,7 @@ fn upstream(
         (url, None) => match default.kind {
             UpstreamKind::Http { url: default, .. } => {
                 let url = url.unwrap_or(default);
-                check_url(&url)?;
+                url::check(&url).map_err(|why| format!("upstream.url: {why}"))?;
                 UpstreamKind::Http { url, headers }
             }
             kind @ UpstreamKind::Command { .. } => kind,
@@ -158,21 +186,6 @@ fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {
         Some(p) if PROTOCOLS.contains(&p.as_str()) => Ok(Some(p)),
         Some(p) => {
             Err(format!("upstream.protocol: '{p}' is not known; use auto or one of {PROTOCOLS:?}"))
-        }
-    }
-}
-
-fn check_url(url: &str) -> Result<(), String> {
-    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let host = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
-    match host {
-        Some(host)
-            if !host.is_empty() && !host.starts_with(':') && !url.contains(char::is_whitespace) =>
-        {
-            Ok(())
-        }
-        _ => {
-            Err("upstream.url: is not a URL; expected http://HOST[:PORT]/PATH or https://…".into())
         }
     }
 }
@@ -213,13 +226,12 @@ fn transcripts(
     let Value::Array(items) = value else { return Err(wrong("transcripts", "a list", value)) };
     let mut roots = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
-        let path = format!("transcripts[{i}]");
-        let fields = Fields::new(&path, item)?;
-        let missing = |name: &str| format!("{path}.{name}: is missing");
-        roots.push(TranscriptRoot {
-            kind: fields.text("type")?.ok_or_else(|| missing("type"))?,
-            root: places.expand(&fields.text("root")?.ok_or_else(|| missing("root"))?),
-        });
+        let place = format!("transcripts[{i}]");
+        let fields = Fields::new(&place, item)?;
+        let missing = |name: &str| format!("{place}.{name}: is missing");
+        let kind = fields.text("type")?.ok_or_else(|| missing("type"))?;
+        let root = fields.text("root")?.ok_or_else(|| missing("root"))?;
+        roots.push(TranscriptRoot { kind, root: path(&fields.path_of("root"), &root, places)? });
         fields.unknown(warnings);
     }
     Ok(Some(roots))
@@ -230,10 +242,9 @@ fn search(top: &Fields<'_>, places: &Places, warnings: &mut Vec<String>) -> Resu
         return Ok(Search { vectors: true, synonyms: None });
     };
     let fields = Fields::new("search", value)?;
-    let search = Search {
-        vectors: fields.flag("vectors", true)?,
-        synonyms: fields.text("synonyms")?.map(|path| places.expand(&path)),
-    };
+    let synonyms = fields.text("synonyms")?;
+    let synonyms = synonyms.map(|file| path("search.synonyms", &file, places)).transpose()?;
+    let search = Search { vectors: fields.flag("vectors", true)?, synonyms };
     fields.unknown(warnings);
     Ok(search)
 }
@@ -298,13 +309,32 @@ mod tests {
             (r#"{"upstream":{"url":"http://h","command":"x"}}"#, "upstream: has both"),
             (r#"{"upstream":{"protocol":"2020"}}"#, "upstream.protocol: '2020' is not known"),
             (r#"{"listen":{"port":70000}}"#, "listen.port: 70000 is over 65535"),
+            (r#"{"upstream":{"url":"http://h:70000/"}}"#, "upstream.url: port 70000 is over 65535"),
             (r#"{"transcripts":[{"type":"x"}]}"#, "transcripts[0].root: is missing"),
+            (
+                r#"{"transcripts":[{"type":"x","root":"~u/x"}]}"#,
+                "transcripts[0].root: '~u/x' names",
+            ),
+            (r#"{"stateDir":"~user/x"}"#, "stateDir: '~user/x' names the home of another user"),
+            (r#"{"stateDir":""}"#, "stateDir: is empty"),
             (r#"{"clientHints":1}"#, "clientHints: expected true or false, got 1"),
             ("[]", "the whole file: expected an object, got a list"),
             ("{", "not valid JSON"),
         ] {
             let got = error(text);
             assert!(got.starts_with(want), "{text}: {got}");
+        }
+    }
+
+    #[test]
+    fn a_relative_state_directory_is_taken_with_a_warning() {
+        let (config, warnings) = parse(br#"{"stateDir":"./~x"}"#, &places()).expect("valid");
+        assert_eq!(config.state_dir, Path::new("./~x"));
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("stateDir: './~x' is relative"), "{warnings:?}");
+        for absolute in ["~/x", "~", "/x"] {
+            let text = format!(r#"{{"stateDir":"{absolute}"}}"#);
+            assert!(parse(text.as_bytes(), &places()).expect("valid").1.is_empty(), "{absolute}");
         }
     }
 

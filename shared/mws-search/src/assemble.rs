@@ -3,7 +3,9 @@
 //! Invariant: depends on the documents, their order and the options alone. Deliberately absent:
 //! weights that were fitted to queries; they are round numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use crate::hash::Map;
 
 use crate::document::{Document, FIELDS, Field, Term};
 use crate::index::{Backend, Entry, Index, IndexWord, Options, Posting, Surface, Variant};
@@ -35,7 +37,7 @@ impl Index {
     }
 
     fn add_tools(&mut self, documents: &[Document]) {
-        let mut places: HashMap<&str, u32> = HashMap::new();
+        let mut places: Map<&str, u32> = Map::default();
         for (tool, document) in (0..).zip(documents) {
             let backend = document.backend.as_deref().map(|name| {
                 let next = u32::try_from(self.backends.len()).unwrap_or(u32::MAX);
@@ -61,7 +63,7 @@ impl Index {
     }
 
     fn add_words(&mut self, found: BTreeMap<String, Vec<Posting>>, tables: &Tables) {
-        let mut in_catalog: HashMap<u32, &String> = HashMap::new();
+        let mut in_catalog: Map<u32, &String> = Map::default();
         for text in found.keys() {
             in_catalog.extend(tables.id(text).map(|id| (id, text)));
         }
@@ -69,7 +71,7 @@ impl Index {
         let extra = tables.entries().filter(|&(text, id)| !found.contains_key(text) && reaches(id));
         let mut texts: Vec<&String> = found.keys().chain(extra.map(|(text, _)| text)).collect();
         texts.sort_unstable();
-        let places: HashMap<&String, u32> = texts.iter().copied().zip(0..).collect();
+        let places: Map<&String, u32> = texts.iter().copied().zip(0..).collect();
         for &text in &texts {
             let postings = found.get(text).map(Vec::as_slice).unwrap_or_default();
             let range = append(&mut self.postings, postings.iter().copied());
@@ -85,7 +87,7 @@ impl Index {
     }
 
     fn add_surfaces(&mut self, documents: &[Document]) {
-        let mut surfaces: HashMap<&str, u32> = HashMap::new();
+        let mut surfaces: Map<&str, u32> = Map::default();
         for document in documents {
             for (text, term) in &document.surfaces {
                 let stem = document.terms.get(*term as usize).map(|term| term.stem.as_str());
@@ -125,7 +127,7 @@ fn postings(documents: &[Document], options: &Options) -> BTreeMap<String, Vec<P
     let averages = averages(documents);
     let hints: BTreeMap<String, Vec<String>> =
         options.hints.iter().map(|(backend, hint)| (words::fold(backend), stems(hint))).collect();
-    let mut found: HashMap<String, Vec<Posting>> = HashMap::new();
+    let mut found: Map<String, Vec<Posting>> = Map::default();
     for (tool, document) in (0..).zip(documents) {
         let hint = document.backend.as_deref().and_then(|name| hints.get(&words::fold(name)));
         let hint = hint.map(Vec::as_slice).unwrap_or_default();

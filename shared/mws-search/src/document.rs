@@ -3,7 +3,7 @@
 //! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
 //! only those of changed tools made again. Deliberately absent: anything about other tools.
 
-use std::collections::HashMap;
+use crate::hash::Map;
 
 use mws_catalog::{Backends, Tool};
 use xxhash_rust::xxh3::xxh3_64;
@@ -166,9 +166,9 @@ impl Document {
 
 #[derive(Default)]
 struct Builder {
-    places: HashMap<String, u32>,
+    places: Map<String, u32>,
     terms: Vec<Term>,
-    surfaces: HashMap<String, u32>,
+    surfaces: Map<String, u32>,
     lengths: [u32; FIELDS],
 }
 
@@ -230,7 +230,7 @@ impl Builder {
 }
 
 /// The first sentence of a description, and what follows, both within the limit.
-fn sentences(description: &str) -> (&str, &str) {
+pub(crate) fn sentences(description: &str) -> (&str, &str) {
     let text = cut(description.trim(), DESCRIPTION);
     let ends = text.char_indices().filter_map(|(at, c)| {
         let next = text.get(at + c.len_utf8()..)?.chars().next();
@@ -246,7 +246,7 @@ fn sentences(description: &str) -> (&str, &str) {
 }
 
 /// The first `limit` characters.
-fn cut(text: &str, limit: usize) -> &str {
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)
 }

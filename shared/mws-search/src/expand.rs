@@ -4,8 +4,9 @@
 //! Deliberately absent: rewriting of the query.
 
 use crate::index::{Index, Variant};
-use crate::verbs;
+use crate::vectors::{Meant, Row};
 use crate::words::{self, Word};
+use crate::{tables, verbs};
 
 /// Words written together or apart.
 const JOINED: f32 = 0.9;
@@ -17,6 +18,9 @@ const UNKNOWN_IDF: f32 = 3.0;
 /// More words than this behind a backend's name make a sentence that happens to begin with it.
 const FEW: usize = 3;
 
+/// Words of a query that are read: more are pasted data, which says nothing about a tool.
+const MOST_WORDS: usize = 120;
+
 /// A query, ready to be ranked.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
@@ -27,6 +31,8 @@ pub(crate) struct Query {
     pub(crate) backends: Vec<u32>,
     /// Whether it is of the form `backend words`: a backend first, then few words.
     pub(crate) only_backends: bool,
+    /// Where word vectors place the whole query.
+    pub(crate) row: Option<Row>,
 }
 
 #[derive(Debug)]
@@ -48,37 +54,74 @@ pub(crate) struct Scored {
     pub(crate) worth: f32,
 }
 
+impl QueryWord {
+    /// The best that stands for the word.
+    fn best_other(&self) -> Option<&Scored> {
+        self.variants.iter().find(|v| v.weight < 1.0).or(self.variants.first())
+    }
+}
+
+impl Query {
+    /// Looks in one backend only.
+    pub(crate) fn restrict(&mut self, backend: u32) {
+        (self.backends, self.only_backends) = (vec![backend], true);
+    }
+}
+
 impl Index {
     pub(crate) fn expand(&self, text: &str) -> Query {
         let spelt = self.spelt(text);
         let stems: Vec<String> = spelt.iter().map(|word| words::stem(word)).collect();
         let (backends, named) = self.named_backends(&stems);
         let extra = self.extra(&spelt, &stems);
-        let hollow = spelt.iter().all(|word| words::is_stop(word));
+        let foreign = stems.iter().any(|stem| tables::is_foreign(stem));
+        let says_nothing = |word: &str, stem: &str| {
+            words::is_stop(word) || foreign && self.is_foreign_filler(word, stem)
+        };
+        let hollow = spelt.iter().zip(&stems).all(|(word, stem)| says_nothing(word, stem));
         let mut query = Query { backends, ..Query::default() };
+        let mut meant = Vec::new();
         for (at, (word, stem)) in spelt.iter().zip(&stems).enumerate() {
-            if !hollow && words::is_stop(word) {
+            if !hollow && says_nothing(word, stem) {
+                meant.push(Meant::Word(word));
                 continue;
             }
             query.verbs |= verbs::of_word(word) | verbs::of_word(stem);
             let extra = extra.get(at).map(Vec::as_slice).unwrap_or_default();
             let is_named = named.get(at).copied().unwrap_or_default();
-            for entry in self.entries(word, stem, extra, is_named) {
+            let entries = self.entries(word, stem, extra, is_named);
+            if foreign && tables::is_foreign(stem) || tables::is_short(stem) {
+                meant.extend(
+                    entries.iter().filter_map(|e| Some(Meant::Place(e.best_other()?.word))),
+                );
+            } else {
+                let guess = entries.first().and_then(|entry| entry.variants.first());
+                meant.push(guess.map_or(Meant::Word(word), |v| Meant::WordOr(word, v.word)));
+            }
+            for entry in entries {
                 if !query.words.iter().any(|known| known.stem == entry.stem) {
                     query.words.push(entry);
                 }
             }
         }
+        query.row = self.vectors.as_ref().and_then(|vectors| vectors.of_words(&meant));
         let others = query.words.iter().filter(|word| !word.names_backend).count();
         query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
+    }
+
+    /// What joins the words of a query in another language: articles, and pairs of characters across
+    /// the border of two words.
+    fn is_foreign_filler(&self, word: &str, stem: &str) -> bool {
+        let known = self.lookup.words.contains_key(stem);
+        tables::is_foreign_stop(word) || !known && words::is_pair(word)
     }
 
     /// The words of a query; one that case would split stays whole where tools write it so.
     fn spelt(&self, text: &str) -> Vec<String> {
         let mut spelt = Vec::new();
         let mut covered = 0;
-        for Word { text, whole } in words::split(text, true) {
+        for Word { text, whole } in words::split(text, true).into_iter().take(MOST_WORDS) {
             if covered > 0 {
                 covered -= text.len().min(covered);
             } else if whole && self.surface(&text).is_some() {
@@ -156,8 +199,14 @@ impl Index {
         if variants.is_empty() {
             variants = self.begun(word);
         }
-        if variants.is_empty() {
-            variants = self.misspelt(word);
+        let meaning = self
+            .vectors
+            .as_ref()
+            .and_then(|vectors| vectors.of_word(word).map(|row| vectors.neighbours(&row)));
+        match meaning {
+            Some(near) => variants.extend(near),
+            None if variants.is_empty() => variants = self.misspelt(word),
+            None => {}
         }
         vec![self.finish(stem.to_owned(), None, &variants, named)]
     }

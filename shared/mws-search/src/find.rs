@@ -3,8 +3,13 @@
 //! Invariant: an exact name is never outranked and a bare backend name lists that backend.
 //! Deliberately absent: reply texts.
 
+use crate::hash::Set;
+
 use crate::index::Index;
-use crate::words;
+use crate::{spelling, words};
+
+/// Names like a wrong one that are put first.
+const MOST_MEANT: usize = 3;
 
 /// How a query was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,25 +45,92 @@ pub struct Found {
     pub tools: Vec<u32>,
     /// Nothing fits well.
     pub weak: bool,
+    /// How many of the first tools stand there because the query names them among other words.
+    pub named: usize,
+    /// The query has the form of a name, and no tool has it.
+    pub unknown_name: bool,
 }
 
 impl Index {
-    /// Finds at most `limit` tools; an exact name and a backend give all of theirs.
+    /// Finds at most `limit` tools; exact names and a backend give all of theirs.
     pub fn rank(&self, query: &str, limit: usize) -> Found {
+        self.rank_in(query, None, limit)
+    }
+
+    /// The same among the tools of one backend only, where one of that name exists.
+    pub fn rank_in(&self, query: &str, backend: Option<&str>, limit: usize) -> Found {
         let query = query.trim();
-        let found = |kind, tools| Found { kind, tools, weak: false };
+        let found = |kind, tools| Found { kind, tools, weak: false, named: 0, unknown_name: false };
+        let backend = backend.and_then(|name| self.lookup.backend_names.get(&words::fold(name)));
         if query.is_empty() {
-            return found(Kind::Overview, Vec::new());
+            let tools = backend.and_then(|&place| self.backends.get(place as usize));
+            return match tools {
+                Some(backend) => found(Kind::Backend, backend.tools.clone()),
+                None => found(Kind::Overview, Vec::new()),
+            };
         }
         if let Some(tools) = self.exact(query) {
             return found(Kind::Exact, tools);
         }
-        if let Some(tools) = self.whole_backend(query) {
+        let (named, all) = self.names_within(query);
+        if all {
+            return found(Kind::Exact, named);
+        }
+        if let Some(tools) = self.whole_backend(query).filter(|_| backend.is_none()) {
             return found(Kind::Backend, tools);
         }
-        let scores = self.score(&self.expand(query), limit);
-        let tools = scores.tools.into_iter().map(|(tool, _)| tool).collect();
-        Found { kind: Kind::Ranked, tools, weak: scores.weak }
+        self.ranked(query, backend.copied(), named, limit)
+    }
+
+    fn ranked(&self, text: &str, backend: Option<u32>, named: Vec<u32>, limit: usize) -> Found {
+        let mut query = self.expand(text);
+        if let Some(backend) = backend {
+            query.restrict(backend);
+        }
+        let scores = self.score(&query, limit);
+        let unknown_name = named.is_empty() && is_name(text);
+        let nearest = if unknown_name { self.nearest_names(text) } else { named.clone() };
+        let mut tools = nearest.clone();
+        let others = scores.tools.into_iter().map(|(tool, _)| tool);
+        tools.extend(others.filter(|tool| !nearest.contains(tool)));
+        tools.truncate(limit.max(named.len()));
+        let weak = scores.weak && nearest.is_empty();
+        Found { kind: Kind::Ranked, tools, weak, named: named.len(), unknown_name }
+    }
+
+    /// The tools whose names stand in a query, and whether it says nothing else. Only what is written
+    /// like a name counts as one.
+    fn names_within(&self, query: &str) -> (Vec<u32>, bool) {
+        let (mut tools, mut all) = (Vec::new(), true);
+        let between = |c: char| {
+            c.is_whitespace() || matches!(c, ',' | ';' | '`' | '"' | '\'' | '(' | ')' | '[' | ']')
+        };
+        for part in query.split(between).map(|part| part.trim_end_matches(['.', ':', '?', '!'])) {
+            let name = Some(part).filter(|part| is_name(part)).and_then(|part| self.exact(part));
+            match name {
+                Some(name) => tools.extend(name),
+                None => all &= part.is_empty() || words::is_stop(&words::fold(part)),
+            }
+        }
+        let mut seen = Set::default();
+        tools.retain(|&tool| seen.insert(tool));
+        (tools, all && !seen.is_empty())
+    }
+
+    /// Tools whose names, with or without backend, differ from a text by few letters.
+    fn nearest_names(&self, text: &str) -> Vec<u32> {
+        let wanted = words::fold(text.trim_end_matches('*'));
+        let mut near: Vec<(usize, u32)> = Vec::new();
+        for (tool, entry) in (0..).zip(&self.tools) {
+            let part = entry.name.get(entry.part as usize..).unwrap_or_default();
+            let slips = [entry.name.as_str(), part]
+                .into_iter()
+                .filter_map(|name| spelling::slips(&wanted, &words::fold(name)));
+            near.extend(slips.min().map(|slips| (slips, tool)));
+        }
+        near.sort_unstable();
+        near.truncate(MOST_MEANT);
+        near.into_iter().map(|(_, tool)| tool).collect()
     }
 
     /// The tools of that name. A single plain word that several backends use as a name is no name
@@ -87,6 +159,15 @@ impl Index {
         let backend = named.find(|backend| backend.core == stems)?;
         named.all(|other| other.core != stems).then(|| backend.tools.clone())
     }
+}
+
+/// Whether a text is written like a tool's name: one word with joints.
+fn is_name(text: &str) -> bool {
+    let joint = |c: char| matches!(c, '_' | '-' | '.' | ':' | '/' | '*');
+    let inner = text.trim_matches(joint);
+    let camel =
+        inner.chars().zip(inner.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    !text.contains(char::is_whitespace) && text.is_ascii() && (camel || inner.contains(joint))
 }
 
 #[cfg(test)]
@@ -142,6 +223,43 @@ mod tests {
         assert_eq!(found(&index, "web"), (Kind::Backend, vec![3]));
         assert_eq!(found(&index, "web mcp server"), (Kind::Ranked, vec![3]));
         assert_eq!(found(&index, "disk search"), (Kind::Ranked, vec![2, 1, 5]));
+    }
+
+    #[test]
+    fn several_names_are_all_exact() {
+        let index = index(&NAMES);
+        for query in ["fs__read_file, disk__Fetch_All", "FS__READ_FILE and `disk__fetch_all`?"] {
+            assert_eq!(found(&index, query), (Kind::Exact, vec![0, 5]), "{query}");
+        }
+        assert_eq!(found(&index, "fetch_all read_file"), (Kind::Exact, vec![5, 0, 1]));
+        let mixed = index.rank("compare disk__Fetch_All with a search", 10);
+        assert_eq!((mixed.kind, mixed.named, mixed.tools[0]), (Kind::Ranked, 1, 5));
+        assert!(mixed.tools.len() > 2);
+    }
+
+    #[test]
+    fn a_wrong_name_finds_those_like_it() {
+        let index = index(&NAMES);
+        for (query, first) in [("fs__raed_file", 0), ("disk__fetchall", 5), ("web__serch", 3)] {
+            let found = index.rank(query, 10);
+            assert_eq!(
+                (found.kind, found.tools[0], found.unknown_name),
+                (Kind::Ranked, first, true),
+                "{query}"
+            );
+        }
+        assert!(index.rank("zzz__qqqqqqq", 10).weak);
+        assert!(!index.rank("read a file", 10).unknown_name);
+    }
+
+    #[test]
+    fn a_backend_given_beside_the_query_restricts_it() {
+        let index = index(&NAMES);
+        let found = |query, backend| index.rank_in(query, Some(backend), 10).tools;
+        assert_eq!(found("read file", "DISK"), [1, 5]);
+        assert_eq!(found("", "disk"), [1, 2, 5]);
+        assert_eq!(found("read", "nowhere"), index.rank("read", 10).tools);
+        assert_eq!(found("fs__read_file", "disk"), [0]);
     }
 
     #[test]

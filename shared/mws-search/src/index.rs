@@ -4,14 +4,18 @@
 //! to make an index (assembling, reading a snapshot) see to that. Deliberately absent: the tools'
 //! definitions; those stay in the catalog.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use crate::hash::{self, Map};
 
 use mws_catalog::{Backends, Catalog};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::Writer;
 use crate::document::{self, Document};
-use crate::{spelling, tables, words};
+use crate::spelling::Shape;
+use crate::vectors::Vectors;
+use crate::{tables, words};
 
 /// What the user adds to the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,21 +58,25 @@ pub struct Index {
     pub(crate) surfaces: Vec<Surface>,
     /// Short forms of phrases that the catalog uses: words of the phrase, as places in `words`.
     pub(crate) phrases: BTreeMap<String, Vec<u32>>,
+    /// What a table of word vectors adds, where the builder had one.
+    pub(crate) vectors: Option<Vectors>,
     pub(crate) lookup: Lookup,
 }
 
 /// What can be worked out again from the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
-    pub(crate) words: HashMap<String, u32>,
+    pub(crate) words: Map<String, u32>,
     /// Folded name of a backend → its place.
-    pub(crate) backend_names: HashMap<String, u32>,
+    pub(crate) backend_names: Map<String, u32>,
     /// First stem of a backend's name → backends.
-    pub(crate) backends: HashMap<String, Vec<u32>>,
+    pub(crate) backends: Map<String, Vec<u32>>,
     /// Folded name, or name without backend → tools.
-    pub(crate) names: HashMap<String, Vec<u32>>,
+    pub(crate) names: Map<String, Vec<u32>>,
+    /// Hash of a surface → its place.
+    pub(crate) surfaces: Map<u64, u32>,
     /// The letters of each surface.
-    pub(crate) masks: Vec<u32>,
+    pub(crate) masks: Vec<Shape>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -171,8 +179,9 @@ impl Index {
     }
 
     pub(crate) fn surface(&self, text: &str) -> Option<u32> {
-        let place = self.surfaces.binary_search_by(|s| s.text.as_str().cmp(text)).ok()?;
-        self.surfaces.get(place).map(|surface| surface.word)
+        let place = *self.lookup.surfaces.get(&hash::of(text))?;
+        let surface = self.surfaces.get(place as usize).filter(|surface| surface.text == text)?;
+        Some(surface.word)
     }
 
     /// Fills what is worked out from the rest.
@@ -195,7 +204,9 @@ impl Index {
                 lookup.names.entry(name).or_default().push(place);
             }
         }
-        lookup.masks = self.surfaces.iter().map(|surface| spelling::mask(&surface.text)).collect();
+        lookup.surfaces =
+            self.surfaces.iter().map(|surface| hash::of(&surface.text)).zip(0..).collect();
+        lookup.masks = self.surfaces.iter().map(|surface| Shape::of(&surface.text)).collect();
         self.lookup = lookup;
         self
     }

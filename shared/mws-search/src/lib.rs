@@ -2,7 +2,8 @@
 //!
 //! Invariant: pure and deterministic. The same catalog, options and query give the same answer,
 //! whether the index was built on the spot or read from a snapshot. Deliberately absent: I/O, the
-//! clock, usage counts (tools in use are listed and need no search), word vectors.
+//! clock, usage counts (tools in use are listed and need no search), a table of word vectors: the
+//! caller brings one, or a snapshot holds it.
 
 mod assemble;
 mod codec;
@@ -10,6 +11,7 @@ mod current;
 mod document;
 mod expand;
 mod find;
+mod hash;
 mod index;
 mod params;
 mod rank;
@@ -18,6 +20,7 @@ mod signature;
 mod snapshot;
 mod spelling;
 mod tables;
+mod vectors;
 mod verbs;
 mod words;
 
@@ -25,5 +28,6 @@ pub use current::{Current, SNAPSHOT_MAX, load};
 pub use document::Document;
 pub use find::{Found, Kind};
 pub use index::{Index, Options};
-pub use reply::{BUDGET, Reply, search};
+pub use reply::{BUDGET, Detail, Reply, Request, answer, search};
 pub use snapshot::{FORMAT, SnapshotError};
+pub use vectors::WordVectors;

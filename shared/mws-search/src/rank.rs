@@ -3,6 +3,8 @@
 //! Invariant: a tool gets the best variant of every query word, never the sum of several; ties go to
 //! the shorter name, then to upstream order. Deliberately absent: what was used before.
 
+use std::cmp::Ordering;
+
 use crate::assemble::idf;
 use crate::expand::{Query, QueryWord};
 use crate::index::Index;
@@ -17,12 +19,21 @@ const UNASKED_DELETE: f32 = 0.75;
 const VERBLESS_DELETE: f32 = 0.9;
 const IN_BACKEND: f32 = 2.5;
 
+/// The share of word vectors: what a perfect cosine adds where a tool that has every query word in
+/// its name scores about 1.
+const FULL_SCORE: f32 = 2.2;
+const VECTOR_SHARE: f32 = 0.5;
+const FEW_WORDS: f32 = 6.0;
+/// A tool without any of the words must be this near.
+const NEAR_ENOUGH: f32 = 0.2;
+
 /// A best match that scores less than this many times what the rarest word tells is called weak.
 const WEAK: f32 = 1.5;
 
 /// What a query found in one tool.
 #[derive(Clone, Copy, Default)]
 struct Hit {
+    tool: u32,
     score: f32,
     covered: f32,
     /// Query words in the tool's name, weighted, and which words of the name they are.
@@ -53,57 +64,163 @@ impl Hit {
     }
 }
 
+/// What a query found, by tool. Most queries find something in few tools only.
+struct Hits {
+    /// For each tool its place in `all`; 0 stands for nothing found.
+    slots: Vec<u32>,
+    all: Vec<Hit>,
+    /// Places of the tools that have the current word.
+    touched: Vec<u32>,
+}
+
+impl Hits {
+    fn new(tools: usize, most: usize) -> Self {
+        let mut all = Vec::with_capacity(most + 1);
+        all.push(Hit::default());
+        Self { slots: vec![0; tools], all, touched: Vec::with_capacity(most) }
+    }
+
+    fn get(&self, tool: u32) -> Option<&Hit> {
+        self.all.get(*self.slots.get(tool as usize)? as usize)
+    }
+
+    /// What was found in a tool so far, begun anew for each word.
+    fn of_word(&mut self, tool: u32, word: u32) -> Option<&mut Hit> {
+        let slot = self.slots.get_mut(tool as usize)?;
+        if *slot == 0 {
+            *slot = u32::try_from(self.all.len()).unwrap_or_default();
+            self.all.push(Hit { tool, ..Hit::default() });
+        }
+        let hit = self.all.get_mut(*slot as usize)?;
+        if hit.word != word {
+            self.touched.push(*slot);
+            (hit.word, hit.best, hit.near, hit.in_name) = (word, 0.0, 0.0, 0.0);
+        }
+        Some(hit)
+    }
+
+    fn settle(&mut self, idf: f32) {
+        for slot in self.touched.drain(..) {
+            if let Some(hit) = self.all.get_mut(slot as usize) {
+                hit.settle(idf);
+            }
+        }
+    }
+}
+
 /// Tools with their scores, best first.
 pub(crate) struct Scores {
     pub(crate) tools: Vec<(u32, f32)>,
     pub(crate) weak: bool,
 }
 
+/// The best tools so far, best first.
+struct Best<'a> {
+    tools: Vec<(u32, f32)>,
+    limit: usize,
+    index: &'a Index,
+}
+
+impl Best<'_> {
+    /// What a tool must reach to come in.
+    fn floor(&self) -> f32 {
+        let last = self.tools.last().filter(|_| self.tools.len() >= self.limit);
+        last.map_or(f32::NEG_INFINITY, |last| last.1)
+    }
+
+    fn add(&mut self, tool: u32, score: f32) {
+        let entry = (tool, score);
+        let is_full = self.tools.len() >= self.limit;
+        if is_full && self.tools.last().is_none_or(|last| self.order(last, &entry).is_le()) {
+            return;
+        }
+        let at = self.tools.partition_point(|other| self.order(other, &entry).is_lt());
+        self.tools.insert(at, entry);
+        self.tools.truncate(self.limit);
+    }
+
+    fn order(&self, a: &(u32, f32), b: &(u32, f32)) -> Ordering {
+        let length = |tool: u32| self.index.name(tool).map_or(0, str::len);
+        b.1.total_cmp(&a.1).then_with(|| length(a.0).cmp(&length(b.0))).then(a.0.cmp(&b.0))
+    }
+}
+
+/// What is the same for all tools of a query.
+struct Weigh {
+    /// What all its words tell together.
+    total: f32,
+    /// What a tool with all of them in its name scores, about.
+    full: f32,
+    /// Words that name no backend.
+    asked: f32,
+    inside: bool,
+    /// What a perfect cosine adds. Long queries name so much that their sum says little.
+    vectors: f32,
+}
+
+impl Weigh {
+    fn new(query: &Query, inside: bool) -> Self {
+        let total = query.words.iter().map(|word| word.idf).sum::<f32>().max(f32::MIN_POSITIVE);
+        let asked = query.words.iter().filter(|word| !word.names_backend).count() as f32;
+        let vectors = VECTOR_SHARE * (FEW_WORDS / query.words.len().max(1) as f32).min(1.0);
+        Self { total, full: FULL_SCORE * total, asked, inside, vectors }
+    }
+}
+
 impl Index {
     /// The best tools, at most `limit`.
     pub(crate) fn score(&self, query: &Query, limit: usize) -> Scores {
-        let mut hits = vec![Hit::default(); self.tools.len()];
-        let mut touched = Vec::new();
+        let words = query.words.iter().flat_map(|word| &word.variants);
+        let postings = words.filter_map(|variant| self.word_at(variant.word));
+        let most = postings.map(|word| self.postings(word).len()).sum::<usize>();
+        let mut hits = Hits::new(self.tools.len(), most.min(self.tools.len()));
         for (number, word) in (1..).zip(&query.words) {
-            self.collect(number, word, &mut hits, &mut touched);
+            self.collect(number, word, &mut hits);
         }
-        let inside = self.inside(query, &hits);
-        let total: f32 = query.words.iter().map(|word| word.idf).sum();
-        let mut tools: Vec<(u32, f32)> = Vec::with_capacity(hits.len());
+        let weigh = Weigh::new(query, self.inside(query, &hits));
+        let mut best = Best { tools: Vec::new(), limit, index: self };
         let mut top = 0.0_f32;
-        for (tool, hit) in (0..).zip(&hits).filter(|(_, hit)| hit.word > 0) {
-            let score = self.total(query, tool, hit, total);
-            top = top.max(score);
-            let named = inside && self.is_inside(query, tool);
-            if inside && query.only_backends && !named {
-                continue;
+        for hit in hits.all.iter().skip(1) {
+            let lexical = self.total(query, hit, &weigh);
+            top = top.max(lexical);
+            self.add(query, hit.tool, lexical / weigh.full, &weigh, &mut best);
+        }
+        if self.vectors.is_some() && query.row.is_some() {
+            for (tool, _) in (0..).zip(&hits.slots).filter(|(_, slot)| **slot == 0) {
+                self.add(query, tool, 0.0, &weigh, &mut best);
             }
-            tools.push((tool, if named { score * IN_BACKEND } else { score }));
         }
-        let length = |tool: u32| self.name(tool).map_or(0, str::len);
-        let order = |a: &(u32, f32), b: &(u32, f32)| {
-            b.1.total_cmp(&a.1).then_with(|| length(a.0).cmp(&length(b.0))).then(a.0.cmp(&b.0))
+        let weak = best.tools.is_empty() || top < WEAK * idf(self.tools.len(), 1);
+        Scores { tools: best.tools, weak }
+    }
+
+    /// Adds what word vectors say, and puts the tool among the best where it belongs.
+    fn add(&self, query: &Query, tool: u32, lexical: f32, weigh: &Weigh, best: &mut Best<'_>) {
+        let named = weigh.inside && self.is_inside(query, tool);
+        if weigh.inside && query.only_backends && !named {
+            return;
+        }
+        let factor = if named { IN_BACKEND } else { 1.0 };
+        let rows = self.vectors.as_ref().zip(query.row.as_ref());
+        let Some((vectors, row)) = rows else {
+            return best.add(tool, lexical * factor);
         };
-        if limit < tools.len() {
-            tools.select_nth_unstable_by(limit, order);
-            tools.truncate(limit);
+        // No cosine is above 1, but for what rounding adds.
+        if (lexical + weigh.vectors * 1.05) * factor < best.floor() {
+            return;
         }
-        tools.sort_unstable_by(order);
-        let weak = tools.is_empty() || top < WEAK * idf(self.tools.len(), 1);
-        Scores { tools, weak }
+        let near = vectors.tools.get(tool as usize).map_or(0.0, |tool| row.dot(tool));
+        if lexical > 0.0 || near > NEAR_ENOUGH {
+            best.add(tool, (lexical + weigh.vectors * near) * factor);
+        }
     }
 
     /// Adds one query word to the tools that have a variant of it.
-    fn collect(&self, number: u32, word: &QueryWord, hits: &mut [Hit], touched: &mut Vec<u32>) {
-        touched.clear();
+    fn collect(&self, number: u32, word: &QueryWord, hits: &mut Hits) {
         for variant in &word.variants {
             let Some(found) = self.word_at(variant.word) else { continue };
             for posting in self.postings(found) {
-                let Some(hit) = hits.get_mut(posting.tool as usize) else { continue };
-                if hit.word != number {
-                    touched.push(posting.tool);
-                    (hit.word, hit.best, hit.near, hit.in_name) = (number, 0.0, 0.0, 0.0);
-                }
+                let Some(hit) = hits.of_word(posting.tool, number) else { continue };
                 hit.best = hit.best.max(variant.worth * posting.impact);
                 hit.near = hit.near.max(variant.weight);
                 if posting.place > 0 && variant.weight > hit.in_name && !word.names_backend {
@@ -111,15 +228,11 @@ impl Index {
                 }
             }
         }
-        for &tool in touched.iter() {
-            if let Some(hit) = hits.get_mut(tool as usize) {
-                hit.settle(word.idf);
-            }
-        }
+        hits.settle(word.idf);
     }
 
     /// Whether the query names backends and the rest of it finds something in them.
-    fn inside(&self, query: &Query, hits: &[Hit]) -> bool {
+    fn inside(&self, query: &Query, hits: &Hits) -> bool {
         let sum = |of_backend: bool| -> f32 {
             query.words.iter().filter(|w| w.names_backend == of_backend).map(|w| w.idf).sum()
         };
@@ -127,7 +240,7 @@ impl Index {
         let mut tools = query.backends.iter().filter_map(|&at| self.backends.get(at as usize));
         rest > 0.0
             && tools.any(|backend| {
-                let more = |&tool: &u32| hits.get(tool as usize).is_some_and(|h| h.covered > named);
+                let more = |&tool: &u32| hits.get(tool).is_some_and(|h| h.covered > named);
                 backend.tools.iter().any(more)
             })
     }
@@ -137,15 +250,14 @@ impl Index {
         backend.is_some_and(|backend| query.backends.contains(&backend))
     }
 
-    fn total(&self, query: &Query, tool: u32, hit: &Hit, total: f32) -> f32 {
-        let Some(entry) = self.tools.get(tool as usize) else { return 0.0 };
-        let covered = (hit.covered / total.max(f32::MIN_POSITIVE)).min(1.0);
+    fn total(&self, query: &Query, hit: &Hit, weigh: &Weigh) -> f32 {
+        let Some(entry) = self.tools.get(hit.tool as usize) else { return 0.0 };
+        let covered = (hit.covered / weigh.total).min(1.0);
         let mut score =
             hit.score * (COVERAGE_FLOOR + (1.0 - COVERAGE_FLOOR) * covered * covered.sqrt());
-        let asked = query.words.iter().filter(|word| !word.names_backend).count();
-        if hit.named > 0.0 && asked > 0 && entry.words > 0 {
+        if hit.named > 0.0 && weigh.asked > 0.0 && entry.words > 0 {
             let precision = hit.places.count_ones() as f32 / entry.words as f32;
-            let recall = hit.named / asked as f32;
+            let recall = hit.named / weigh.asked;
             score *= 1.0 + NAME_BONUS * 2.0 * precision * recall / (precision + recall);
         }
         if hit.adjacent {

@@ -3,9 +3,12 @@
 //! Invariant: schemas are the upstream's bytes or absent, never shortened; every reply but that to
 //! an exact name keeps [`BUDGET`]. Deliberately absent: scores.
 
+use std::borrow::Cow;
+
 use mws_catalog::{Catalog, Tool};
 use serde_json::json;
 
+use crate::document::sentences;
 use crate::find::{Found, Kind};
 use crate::index::Index;
 use crate::signature::signature;
@@ -15,9 +18,43 @@ pub const BUDGET: usize = 6144;
 
 /// How many tools come with their whole schema.
 const SCHEMAS: usize = 3;
-/// Characters of description for tools with a schema and for those after them; each step is tried
-/// when the one before does not fit.
-const TRIMS: [(usize, usize); 4] = [(1000, 240), (500, 160), (240, 100), (120, 60)];
+/// Characters of description for tools with a schema and of the sentence behind a signature; each
+/// step is tried when the one before does not fit.
+const TRIMS: [(usize, usize); 4] = [(1000, 160), (500, 120), (240, 90), (120, 60)];
+
+/// Characters of the sentence behind a signature that stands for a schema.
+const BRIEF: usize = 240;
+
+const WEAK: &str = "Nothing fits well; these are the closest. Other words, an exact tool name or a backend name may find more.";
+const WEAK_EMPTY: &str =
+    "Nothing fits. Other words, a tool name or a backend name may; an empty query lists all tools.";
+const UNKNOWN: &str = "No tool has this name. Did you mean one of these?";
+const CUT: &str = "For a tool's schema, search its exact name.";
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// Words, names, or nothing.
+    pub query: &'a str,
+    /// Looks only in this backend, where there is one of that name.
+    pub backend: Option<&'a str>,
+    /// Most tools in a ranked reply.
+    pub limit: usize,
+    /// How much comes with each tool.
+    pub detail: Detail,
+}
+
+/// How much a reply says of each tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Schemas for the best, signatures for the others.
+    #[default]
+    Best,
+    /// Signatures for all.
+    Brief,
+    /// Schemas for as many as fit.
+    Full,
+}
 
 /// What a search answers.
 #[derive(Clone, Debug)]
@@ -50,94 +87,127 @@ pub fn search(
     listed: &dyn Fn(&str) -> bool,
     limit: usize,
 ) -> Reply {
-    let found = index.rank(query, limit);
+    answer(index, catalog, listed, &Request { query, limit, ..Request::default() })
+}
+
+/// Searches with everything that may be asked.
+pub fn answer(
+    index: &Index,
+    catalog: &Catalog,
+    listed: &dyn Fn(&str) -> bool,
+    request: &Request<'_>,
+) -> Reply {
+    let found = index.rank_in(request.query, request.backend, request.limit);
     if found.kind == Kind::Overview {
         return overview(index, listed);
     }
     let names = found.tools.iter().filter_map(|&tool| index.name(tool));
     let tools: Vec<&Tool> = names.filter_map(|name| catalog.get(name)).collect();
+    let page = Page { found: &found, tools: &tools };
     if found.kind == Kind::Exact {
         let entries: Vec<String> = tools.iter().map(|tool| whole(tool, None)).collect();
-        return finish(&found, &tools, entries, tools.len());
+        return page.finish(&entries, false);
     }
-    ranked(&found, &tools)
+    let schemas = match request.detail {
+        Detail::Best => SCHEMAS.max(found.named),
+        Detail::Brief => 0,
+        Detail::Full => tools.len(),
+    };
+    page.fit(schemas.min(tools.len()))
 }
 
-/// The fullest form that keeps the budget: descriptions are trimmed first, then schemas go, then the
-/// lowest tools.
-fn ranked(found: &Found, tools: &[&Tool]) -> Reply {
-    for trim in TRIMS {
-        let entries = entries(tools, trim, &[true; SCHEMAS]);
-        let reply = finish(found, tools, entries, tools.len());
-        if reply.text.len() <= BUDGET {
-            return reply;
-        }
-    }
-    let tightest = TRIMS[TRIMS.len() - 1];
-    let form = |schemas: &[bool], shown: usize| {
-        let shown_tools = tools.get(..shown).unwrap_or(tools);
-        finish(found, tools, entries(shown_tools, tightest, schemas), shown)
-    };
-    let mut shown = tools.len();
-    while shown > 1 && form(&[], shown).text.len() > BUDGET {
-        shown -= 1;
-    }
-    let mut schemas = vec![false; SCHEMAS.min(shown)];
-    for at in 0..schemas.len() {
-        schemas[at] = true;
-        if form(&schemas, shown).text.len() > BUDGET {
-            schemas[at] = false;
-        }
-    }
-    form(&schemas, shown)
+/// Tools on the way to a reply.
+struct Page<'a> {
+    found: &'a Found,
+    tools: &'a [&'a Tool],
 }
 
-fn entries(tools: &[&Tool], trim: (usize, usize), schemas: &[bool]) -> Vec<String> {
-    let entry = |(at, tool): (usize, &&Tool)| {
-        let (first, later) = trim;
-        if schemas.get(at).copied().unwrap_or_default() {
-            whole(tool, Some(first))
-        } else {
-            brief(tool, if at < SCHEMAS { first } else { later })
+impl Page<'_> {
+    /// The fullest form that keeps the budget: descriptions are trimmed first, then schemas go, then
+    /// the lowest tools.
+    fn fit(&self, schemas: usize) -> Reply {
+        for trim in TRIMS {
+            let reply = self.form(trim, &vec![true; schemas], self.tools.len());
+            if reply.text.len() <= BUDGET {
+                return reply;
+            }
         }
-    };
-    tools.iter().enumerate().map(entry).collect()
+        let tightest = TRIMS[TRIMS.len() - 1];
+        let keeps =
+            |schemas: &[bool], shown| self.form(tightest, schemas, shown).text.len() <= BUDGET;
+        // The largest number that fits: more tools never make a shorter text.
+        let (mut shown, mut over) = (0, self.tools.len() + 1);
+        while over - shown > 1 {
+            let middle = shown.midpoint(over);
+            if keeps(&vec![false; schemas], middle) { shown = middle } else { over = middle }
+        }
+        let mut given = vec![false; schemas.min(shown)];
+        for at in 0..given.len() {
+            given[at] = true;
+            given[at] = keeps(&given, shown);
+        }
+        self.form(tightest, &given, shown)
+    }
+
+    /// The first `shown` tools; `schemas` says for each of the first whether its schema comes along.
+    fn form(&self, (long, short): (usize, usize), schemas: &[bool], shown: usize) -> Reply {
+        let entry = |(at, tool): (usize, &&Tool)| match schemas.get(at) {
+            Some(true) => whole(tool, Some(long)),
+            Some(false) => brief(tool, long.min(BRIEF)),
+            None => brief(tool, short),
+        };
+        let entries: Vec<String> = self.tools.iter().take(shown).enumerate().map(entry).collect();
+        self.finish(&entries, schemas.contains(&false))
+    }
+
+    fn finish(&self, entries: &[String], cut: bool) -> Reply {
+        let Found { kind, weak, unknown_name, .. } = *self.found;
+        let notes = [
+            (unknown_name && !weak).then_some(UNKNOWN),
+            weak.then_some(if entries.is_empty() { WEAK_EMPTY } else { WEAK }),
+            cut.then_some(CUT),
+        ];
+        let notes: Vec<&str> = notes.into_iter().flatten().collect();
+        let note = match notes.is_empty() {
+            true => String::new(),
+            false => format!(",\"note\":{}", json!(notes.join(" "))),
+        };
+        let mark = if weak { ",\"weak\":true" } else { "" };
+        let more = self.tools.len().saturating_sub(entries.len());
+        let (word, list, tail) = (kind.as_str(), entries.join(","), tail(more));
+        let text = format!("{{\"kind\":\"{word}\"{mark}{note},\"results\":[{list}]{tail}}}");
+        let names = self.tools.iter().take(entries.len()).map(|tool| tool.name().to_owned());
+        Reply { kind, weak, results: names.collect(), more, text }
+    }
 }
 
 /// A tool with its schema.
 fn whole(tool: &Tool, trim: Option<usize>) -> String {
-    let description = described(tool, trim.unwrap_or(usize::MAX));
+    let text = tool.description().trim();
+    let description = match text.is_empty() {
+        true => String::new(),
+        false => format!(",\"description\":{}", json!(cut(text, trim.unwrap_or(usize::MAX)))),
+    };
     let schema = tool.input_schema().map(|schema| format!(",\"inputSchema\":{schema}"));
     format!("{{\"name\":{}{description}{}}}", json!(tool.name()), schema.unwrap_or_default())
 }
 
-/// A tool with its signature.
+/// A tool on one line.
 fn brief(tool: &Tool, trim: usize) -> String {
-    let description = described(tool, trim);
-    let signature = json!(signature(tool.input_schema().unwrap_or_default()));
-    format!("{{\"name\":{}{description},\"signature\":{signature}}}", json!(tool.name()))
+    let parameters = signature(tool.input_schema().unwrap_or_default());
+    let (sentence, _) = sentences(tool.description());
+    let sentence = cut(sentence.trim(), trim);
+    let dash = if sentence.is_empty() { "" } else { " — " };
+    let line = format!("{}{parameters}{dash}{sentence}", tool.name());
+    format!("{{\"name\":{},\"signature\":{}}}", json!(tool.name()), json!(line))
 }
 
-fn described(tool: &Tool, trim: usize) -> String {
-    let text = tool.description().trim();
-    if text.is_empty() {
-        return String::new();
+/// The first `limit` characters, with a mark where more follow.
+fn cut(text: &str, limit: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()).into(),
+        None => text.into(),
     }
-    let text = match text.char_indices().nth(trim) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
-        None => text.to_owned(),
-    };
-    format!(",\"description\":{}", json!(text))
-}
-
-fn finish(found: &Found, tools: &[&Tool], entries: Vec<String>, shown: usize) -> Reply {
-    let weak = if found.weak { ",\"weak\":true" } else { "" };
-    let kind = found.kind.as_str();
-    let more = tools.len().saturating_sub(shown);
-    let tail = tail(more);
-    let text = format!("{{\"kind\":\"{kind}\"{weak},\"results\":[{}]{tail}}}", entries.join(","));
-    let names = tools.iter().take(shown).map(|tool| tool.name().to_owned());
-    Reply { kind: found.kind, weak: found.weak, results: names.collect(), more, text }
 }
 
 fn tail(more: usize) -> String {

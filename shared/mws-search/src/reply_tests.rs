@@ -55,7 +55,8 @@ fn schemas_come_for_the_first_three_byte_for_byte() {
     assert_eq!((results.len(), value["kind"].as_str()), (10, Some("ranked")));
     let with_schema = results.iter().filter(|r| r.get("inputSchema").is_some()).count();
     assert_eq!(with_schema, 3);
-    assert_eq!(results[5]["signature"], "(to: string)");
+    let name = results[5]["name"].as_str().unwrap();
+    assert_eq!(results[5]["signature"], format!("{name}(to: string) — Handles a message."));
     let text = format!("{{\"tools\":[{}]}}", mailbox("Handles a message.", schema).join(","));
     let catalog = Catalog::parse(text.as_bytes()).unwrap().0;
     let index = Index::build(&catalog, &Options::default());
@@ -74,7 +75,9 @@ fn the_budget_takes_descriptions_then_schemas_then_tools() {
     let schema = format!(r#"{{"properties":{{"a":{{"description":"{}"}}}}}}"#, "x".repeat(7000));
     let without = reply(&mailbox("Handles a message.", &schema), "handle a message");
     assert_eq!(without["results"].as_array().unwrap().len(), 10);
-    assert_eq!(without["results"][0]["signature"], "(a?: any)");
+    let line = without["results"][0]["signature"].as_str().unwrap();
+    assert!(line.ends_with("(a?: any) — Handles a message."), "{line}");
+    assert!(without["note"].as_str().unwrap().contains("exact name"));
 
     let many: Vec<String> =
         (0..200).map(|i| tool(&format!("mail_{i}_{}", "é".repeat(90)), "Ü", "{}")).collect();

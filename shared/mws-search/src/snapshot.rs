@@ -12,12 +12,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::{Reader, Writer};
 use crate::index::{Backend, Entry, Index, IndexWord, Posting, Surface, Variant};
+use crate::vectors::{DIMENSIONS, Row, Vectors, WordVectors};
 
 /// The version of this layout.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const MAGIC: &[u8; 4] = b"MWSX";
 const NO_BACKEND: u32 = u32::MAX;
+/// Bytes of a [`Row`].
+const ROW: usize = 4 + DIMENSIONS;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +84,10 @@ impl Index {
             w.text(short);
             w.list(words, |w, word| w.u32(*word));
         });
+        w.u8(u8::from(self.vectors.is_some()));
+        if let Some(vectors) = &self.vectors {
+            write_vectors(&mut w, vectors);
+        }
         let check = xxh3_64(&w.0);
         w.u64(check);
         w.0
@@ -126,6 +133,10 @@ impl Index {
             && self.postings.iter().all(|posting| below(posting.tool, tools))
             && self.variants.iter().all(|variant| below(variant.word, words))
             && self.surfaces.iter().all(|surface| below(surface.word, words))
+            && self.vectors.as_ref().is_none_or(|vectors| {
+                vectors.tools.len() == tools
+                    && vectors.words.iter().all(|(at, _)| below(*at, words))
+            })
             && self.phrases.values().flatten().all(|&word| below(word, words))
     }
 }
@@ -167,7 +178,40 @@ fn read(mut r: Reader<'_>) -> Option<Index> {
     index.surfaces = r.list(8, |r| Some(Surface { text: r.text()?.to_owned(), word: r.u32()? }))?;
     let phrases = r.list(8, |r| Some((r.text()?.to_owned(), r.list(4, Reader::u32)?)))?;
     index.phrases = BTreeMap::from_iter(phrases);
+    if r.u8()? != 0 {
+        index.vectors = Some(read_vectors(&mut r)?);
+    }
     r.0.is_empty().then_some(index)
+}
+
+fn write_vectors(w: &mut Writer, vectors: &Vectors) {
+    w.u64(vectors.table.hash);
+    w.text(&vectors.table.text);
+    w.list(&vectors.table.rows, write_row);
+    w.list(&vectors.tools, write_row);
+    w.list(&vectors.words, |w, (word, row)| {
+        w.u32(*word);
+        write_row(w, row);
+    });
+}
+
+fn write_row(w: &mut Writer, row: &Row) {
+    w.f32(row.scale);
+    w.0.extend(row.numbers.map(i8::cast_unsigned));
+}
+
+fn read_vectors(r: &mut Reader<'_>) -> Option<Vectors> {
+    let (hash, text) = (r.u64()?, r.text()?.to_owned());
+    let table = WordVectors::new(text, r.list(ROW, read_row)?, hash)?;
+    let tools = r.list(ROW, read_row)?;
+    let words = r.list(4 + ROW, |r| Some((r.u32()?, read_row(r)?)))?;
+    Some(Vectors { table, tools, words })
+}
+
+fn read_row(r: &mut Reader<'_>) -> Option<Row> {
+    let scale = r.f32()?;
+    let numbers: [u8; DIMENSIONS] = r.take(DIMENSIONS)?.try_into().ok()?;
+    Some(Row { numbers: numbers.map(u8::cast_signed), scale })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use crate::index::{Index, Surface, Variant};
 
 const PREFIX: f32 = 0.55;
 const TYPO: f32 = 0.8;
+/// Names longer than this are not repaired.
+const LONGEST: usize = 128;
 /// A prefix that begins more words than this says too little.
 const MOST_PREFIXED: usize = 8;
 
@@ -45,12 +47,15 @@ impl Index {
         let most = if letters.len() > 5 { 2 } else { 1 };
         let mask = mask(word);
         let mut found: Vec<(f32, u32)> = Vec::new();
-        for (Surface { text, word }, other) in self.surfaces.iter().zip(&self.lookup.masks) {
-            let near = text.len() + most >= letters.len() && text.len() <= letters.len() + most;
-            if !near || (mask ^ other).count_ones() as usize > 2 * most {
+        let mut other: Vec<char> = Vec::new();
+        for (at, shape) in self.lookup.masks.iter().enumerate() {
+            let near = shape.length.abs_diff(word.len()) <= most;
+            if !near || (mask ^ shape.letters).count_ones() as usize > 2 * most {
                 continue;
             }
-            let other: Vec<char> = text.chars().collect();
+            let Some(Surface { text, word }) = self.surfaces.get(at) else { continue };
+            other.clear();
+            other.extend(text.chars());
             if let Some(slips) = distance(&letters, &other, most) {
                 found.push((similarity(&letters, &other, slips), *word));
             }
@@ -63,9 +68,34 @@ impl Index {
     }
 }
 
+/// How many slips lie between two names; `None` when they are more than one in four letters.
+pub(crate) fn slips(name: &str, other: &str) -> Option<usize> {
+    let most = (name.len() / 4).min(4);
+    let apart = (mask(name) ^ mask(other)).count_ones() as usize;
+    if name.len().abs_diff(other.len()) > most || apart > 2 * most || most == 0 {
+        return None;
+    }
+    let letters = |text: &str| text.chars().collect::<Vec<_>>();
+    distance(&letters(name), &letters(other), most)
+}
+
 fn similarity(word: &[char], other: &[char], slips: usize) -> f32 {
     let share = 1.0 - slips as f32 / word.len().max(other.len()) as f32;
     if word.first() == other.first() { share } else { share * 0.8 }
+}
+
+/// What tells at a glance that two words are far apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    letters: u32,
+    /// In bytes.
+    length: usize,
+}
+
+impl Shape {
+    pub(crate) fn of(word: &str) -> Self {
+        Self { letters: mask(word), length: word.len() }
+    }
 }
 
 /// Which letters a word has: a slip changes at most two of them.
@@ -75,25 +105,39 @@ pub(crate) fn mask(word: &str) -> u32 {
 
 /// Insertions, losses, changes and swaps of neighbours from one word to the other, up to `most`.
 fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+    if a.len().abs_diff(b.len()) > most || b.len() >= LONGEST {
+        return None;
+    }
+    let far = most + 1;
+    // The rows for the last three letters of `a`, each in the place of the one before them.
+    let mut rows = [[far as u8; LONGEST]; 3];
+    for (j, cell) in rows[0].iter_mut().enumerate().take(far.min(b.len() + 1)) {
+        *cell = j as u8;
+    }
     for i in 1..=a.len() {
-        let mut row = Vec::with_capacity(b.len() + 1);
-        row.push(i);
-        for j in 1..=b.len() {
-            let change = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut cell = change.min(last[j] + 1).min(row[j - 1] + 1);
+        let (here, last, before) = (i % 3, (i + 2) % 3, (i + 1) % 3);
+        // Cells further from the diagonal than that are too far in any case.
+        let (first, end) = (i.saturating_sub(most).max(1), (i + most).min(b.len()));
+        rows[here][first - 1] = if first == 1 { i.min(far) as u8 } else { far as u8 };
+        let mut least = rows[here][first - 1];
+        for j in first..=end {
+            let change = rows[last][j - 1] + u8::from(a[i - 1] != b[j - 1]);
+            let mut cell = change.min(rows[last][j] + 1).min(rows[here][j - 1] + 1);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                cell = cell.min(before[j - 2] + 1);
+                cell = cell.min(rows[before][j - 2] + 1);
             }
-            row.push(cell);
+            rows[here][j] = cell.min(far as u8);
+            least = least.min(cell);
         }
-        if row.iter().all(|&cell| cell > most) {
+        if end < b.len() {
+            rows[here][end + 1] = far as u8;
+        }
+        if usize::from(least) > most {
             return None;
         }
-        before = std::mem::replace(&mut last, row);
     }
-    last.last().copied().filter(|&slips| slips <= most)
+    let slips = usize::from(rows[a.len() % 3][b.len()]);
+    (slips <= most).then_some(slips)
 }
 
 #[cfg(test)]
@@ -110,5 +154,9 @@ mod tests {
         assert_eq!(count("requets", "request"), Some(1));
         assert_eq!(count("calender", "calendar"), Some(1));
         assert_eq!(count("mail", "drive"), None);
+        assert_eq!((count("", "ab"), count("ab", ""), count("", "")), (Some(2), Some(2), Some(0)));
+        assert_eq!(count("abcdef", "cdef"), Some(2));
+        assert_eq!(count("abcdefgh", "bcdefghi"), Some(2));
+        assert_eq!(count("xabcdefgh", "bcdefghi"), None);
     }
 }

@@ -1,9 +1,13 @@
-//! The word tables: synonyms and abbreviations.
+//! The word tables: synonyms, abbreviations, other languages.
 //!
 //! Invariant: a table only adds ways to reach a tool; without it every word still finds itself.
-//! Deliberately absent: other languages; they come as a table of their own.
+//! Deliberately absent: grammar of other languages; the table lists the forms that it knows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::hash::{Map, Set};
+use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,14 +16,17 @@ use crate::words;
 /// How much a variant counts against the word itself.
 pub(crate) const SYNONYM: f32 = 0.5;
 pub(crate) const FORM: f32 = 0.85;
+/// The same in another language.
+const LANGUAGE: f32 = 0.9;
 
 const SYNONYMS: &str = include_str!("../data/synonyms.txt");
 const ABBREVIATIONS: &str = include_str!("../data/abbreviations.txt");
+const LANGUAGES: &str = include_str!("../data/languages.txt");
 
 /// What may stand for a stem, or for a phrase of stems, with weights.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
-    ids: HashMap<String, u32>,
+    ids: Map<String, u32>,
     /// From, to, weight; sorted, one for each pair.
     links: Vec<(u32, u32, f32)>,
     /// Short form → the words of the phrase it stands for.
@@ -28,20 +35,20 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// The built-in tables and the user's synonyms.
-    pub(crate) fn new(user: &str) -> Self {
-        let mut tables = Self::default();
-        for line in lines(SYNONYMS).chain(lines(user)) {
-            if let Some(line) = line.strip_prefix('=') {
-                let words = tables.words(line);
-                tables.link(&words, &words, FORM);
-            } else if let Some((word, others)) = line.split_once('>') {
-                let (from, to) = (tables.words(word), tables.words(others));
-                tables.link(&from, &to, SYNONYM);
-            } else {
-                let words = tables.words(line);
-                tables.link(&words, &words, SYNONYM);
-            }
+    pub(crate) fn new(user: &str) -> Cow<'static, Self> {
+        static BUILT_IN: LazyLock<Tables> = LazyLock::new(Tables::built_in);
+        if user.trim().is_empty() {
+            return Cow::Borrowed(&BUILT_IN);
         }
+        let mut tables = BUILT_IN.clone();
+        tables.add_synonyms(user);
+        tables.sort();
+        Cow::Owned(tables)
+    }
+
+    fn built_in() -> Self {
+        let mut tables = Self::default();
+        tables.add_synonyms(SYNONYMS);
         for line in lines(ABBREVIATIONS) {
             let words = tables.words(line);
             tables.link(&words, &words, FORM);
@@ -53,8 +60,31 @@ impl Tables {
                 }
             }
         }
+        for (english, others) in concepts() {
+            let english = tables.words(english);
+            for other in others.split_whitespace().filter(|other| is_foreign(&key(other))) {
+                let other = tables.words(other);
+                tables.link(&other, &english, LANGUAGE);
+                tables.link(&english, &other, LANGUAGE);
+            }
+        }
         tables.sort();
         tables
+    }
+
+    fn add_synonyms(&mut self, table: &str) {
+        for line in lines(table) {
+            if let Some(line) = line.strip_prefix('=') {
+                let words = self.words(line);
+                self.link(&words, &words, FORM);
+            } else if let Some((word, others)) = line.split_once('>') {
+                let (from, to) = (self.words(word), self.words(others));
+                self.link(&from, &to, SYNONYM);
+            } else {
+                let words = self.words(line);
+                self.link(&words, &words, SYNONYM);
+            }
+        }
     }
 
     /// All entries, with their numbers.
@@ -98,7 +128,48 @@ impl Tables {
 
 /// Changes whenever a built-in table does.
 pub(crate) fn hash() -> u64 {
-    xxh3_64(SYNONYMS.as_bytes()) ^ xxh3_64(ABBREVIATIONS.as_bytes())
+    let tables = [SYNONYMS, ABBREVIATIONS, LANGUAGES];
+    tables.iter().fold(0, |sum: u64, table| sum.rotate_left(1) ^ xxh3_64(table.as_bytes()))
+}
+
+/// Whether a stem is a word of another language and none of the English tables.
+pub(crate) fn is_foreign(stem: &str) -> bool {
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
+        let english: Set<String> = [SYNONYMS, ABBREVIATIONS]
+            .into_iter()
+            .flat_map(lines)
+            .chain(concepts().map(|(english, _)| english))
+            .flat_map(words::plain)
+            .map(|word| words::stem(&word))
+            .collect();
+        let others = concepts().flat_map(|(_, others)| others.split_whitespace());
+        others.map(key).filter(|key| !english.contains(key)).collect()
+    });
+    WORDS.contains(stem)
+}
+
+/// Whether a stem is a short form.
+pub(crate) fn is_short(stem: &str) -> bool {
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
+        lines(ABBREVIATIONS).filter_map(|line| line.split_whitespace().next()).map(key).collect()
+    });
+    WORDS.contains(stem)
+}
+
+/// Whether a word of a query in another language carries no meaning of its own.
+pub(crate) fn is_foreign_stop(word: &str) -> bool {
+    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
+        let hollow = lines(LANGUAGES).filter_map(|line| line.strip_prefix(':'));
+        hollow.flat_map(words::plain).collect()
+    });
+    WORDS.contains(word)
+}
+
+/// English words and those of other languages for them.
+fn concepts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines(LANGUAGES)
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(english, _)| !english.is_empty())
 }
 
 fn lines(table: &str) -> impl Iterator<Item = &str> {
@@ -135,6 +206,20 @@ mod tests {
     fn the_user_adds_words() {
         let tables = Tables::new("# mine\nZettel notes\n=\n> \nx\n");
         assert_eq!(weight(&tables, "zettel", "note"), Some(SYNONYM));
+    }
+
+    #[test]
+    fn other_languages_lead_to_english_and_back() {
+        let tables = Tables::new("");
+        for (other, english) in
+            [("loschen", "delet"), ("文件 件夹", "folder"), ("написать", "write")]
+        {
+            assert_eq!(weight(&tables, other, english), Some(LANGUAGE), "{other}");
+            assert_eq!(weight(&tables, english, other), Some(LANGUAGE), "{other}");
+        }
+        assert_eq!(weight(&tables, "loschen", "supprim"), None);
+        assert!(is_foreign("loschen") && !is_foreign("delet") && !is_foreign("file"));
+        assert!(is_foreign_stop("und") && !is_foreign_stop("file"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Invariant: a class is one bit. Deliberately absent: finer meaning; near-twins such as `get_issue`
 //! and `delete_issue` are what this tells apart.
 
-use std::collections::HashMap;
+use crate::hash::Map;
 use std::sync::LazyLock;
 
 use crate::words;
@@ -26,8 +26,8 @@ pub(crate) const DELETE: u16 = 1 << 5;
 
 /// The classes of one word in lower case, or of its stem.
 pub(crate) fn of_word(word: &str) -> u16 {
-    static CLASS_OF: LazyLock<HashMap<String, u16>> = LazyLock::new(|| {
-        let mut words: HashMap<String, u16> = HashMap::new();
+    static CLASS_OF: LazyLock<Map<String, u16>> = LazyLock::new(|| {
+        let mut words: Map<String, u16> = Map::default();
         for (bit, class) in CLASSES.iter().enumerate() {
             for word in class.split_whitespace() {
                 *words.entry(word.to_owned()).or_default() |= 1 << bit;

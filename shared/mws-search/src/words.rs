@@ -3,8 +3,9 @@
 //! Invariant: tools and queries pass through the same functions, so equal text gives equal words.
 //! Deliberately absent: language detection. Scripts without spaces become pairs of characters.
 
+use crate::hash::{Map, Set};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -25,8 +26,13 @@ const STOP: &str = " a about all also am an and any are as at be been being but 
 
 /// Whether a lower-case word carries no meaning of its own in a query.
 pub(crate) fn is_stop(word: &str) -> bool {
-    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+    static WORDS: LazyLock<Set<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
     WORDS.contains(word)
+}
+
+/// Whether a word is a pair of characters of a script without spaces.
+pub(crate) fn is_pair(word: &str) -> bool {
+    word.chars().all(|c| Class::of(c) == Class::Dense)
 }
 
 /// Lower case, without accents and compatibility forms.
@@ -80,13 +86,30 @@ pub(crate) fn plain(text: &str) -> Vec<String> {
     split(text, false).into_iter().map(|word| word.text).collect()
 }
 
+/// Stems kept at hand for each thread: catalogs repeat their words.
+const MOST_KNOWN: usize = 1 << 15;
+
+thread_local! {
+    static KNOWN: RefCell<Map<String, String>> = RefCell::default();
+}
+
 /// The stem under which a word is indexed.
 pub(crate) fn stem(word: &str) -> String {
     let alphabetic = word.bytes().all(|b| b.is_ascii_lowercase());
     if word.len() < 4 || !alphabetic {
         return word.to_owned();
     }
-    Stemmer::create(Algorithm::English).stem(word).into_owned()
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(stem) = known.get(word) {
+            return stem.clone();
+        }
+        let stem = Stemmer::create(Algorithm::English).stem(word).into_owned();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(word.to_owned(), stem.clone());
+        stem
+    })
 }
 
 /// The letters of a word like `python3` or `base64`.

@@ -14,6 +14,7 @@ use mws_event::{DAY_MS, Event, Timestamp};
 use rustix::fs::OFlags;
 
 use crate::StateDir;
+use crate::fs::is_at;
 use crate::log::{segment_name, segment_numbers};
 
 const SEGMENT_MAX: u64 = 8 * 1024 * 1024;
@@ -96,7 +97,8 @@ impl Appender {
     fn current(&mut self, now: Timestamp) -> io::Result<&mut File> {
         let newest = segment_numbers(&self.dir)?.last().copied().unwrap_or(0);
         let mut number = newest.max(1);
-        if !matches!(self.segment, Some((open, ref file)) if open == number && is_linked(file)) {
+        let path = self.dir.join(segment_name(number));
+        if !matches!(self.segment, Some((open, ref file)) if open == number && is_at(file, &path)) {
             self.segment = Some((number, self.open_segment(number)?));
         }
         if self.segment.as_ref().is_some_and(|(_, file)| is_full(file, now)) {
@@ -173,11 +175,6 @@ fn is_full(file: &File, now: Timestamp) -> bool {
     })
 }
 
-/// False when somebody removed the segment that is still open here.
-fn is_linked(file: &File) -> bool {
-    file.metadata().is_ok_and(|meta| meta.nlink() > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_segment_is_not_written_to_in_the_dark() {
+    fn a_removed_or_renamed_segment_is_not_written_to_in_the_dark() {
         let (_tmp, state) = lab();
         let mut log = Appender::open(&state).expect("opened");
         log.append(b"1\n", now()).expect("appended");
@@ -231,6 +228,9 @@ mod tests {
         std::fs::remove_file(&path).expect("removed");
         log.append(b"2\n", now()).expect("appended");
         assert_eq!(std::fs::read(&path).expect("read"), b"2\n");
+        std::fs::rename(&path, state.root().join("aside")).expect("renamed");
+        log.append(b"3\n", now()).expect("appended");
+        assert_eq!(std::fs::read(&path).expect("read"), b"3\n");
     }
 
     #[test]

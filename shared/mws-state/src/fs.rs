@@ -97,3 +97,10 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, ReadError> {
     }
     Ok(file)
 }
+
+/// Whether `path` still leads to the open `file`, which may have been removed or moved away.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
+    let (open, there) = (file.metadata().map(place), std::fs::symlink_metadata(path).map(place));
+    matches!((open, there), (Ok(open), Ok(there)) if open == there)
+}

@@ -6,6 +6,7 @@
 
 mod append;
 mod dir;
+mod follow;
 mod fs;
 mod lock;
 mod log;
@@ -15,10 +16,11 @@ mod watch;
 
 pub use append::Appender;
 pub use dir::StateDir;
+pub use follow::Follower;
 pub use fs::{Identity, ReadError, read_file};
 pub use lock::StageLock;
-pub use log::{Damage, Follower, for_each_line, parse_events, read_events, segments};
-pub use publish::{publish, publish_if_changed};
+pub use log::{Damage, for_each_line, parse_events, read_events, segments};
+pub use publish::{publish, publish_if_changed, publish_to};
 pub use recorder::Recorder;
 pub use watch::{Watched, WatchedState};
 

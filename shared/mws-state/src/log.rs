@@ -1,10 +1,11 @@
-//! Reading the log: all segments in order, or following its end.
+//! Reading the log: all segments in order.
 //!
 //! Invariant: only lines that end with a newline are handed out, so a record that is being
 //! written is never seen half; a damaged line costs itself only and is counted.
-//! Deliberately absent: an index over the log. A million lines fold in seconds.
+//! Deliberately absent: following its end ([`crate::Follower`]), and an index over the log: a
+//! million lines fold in seconds.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use mws_event::{Event, ParseError};
@@ -87,7 +88,7 @@ fn parse_line(line: &[u8], events: &mut Vec<Event>, damage: &mut Damage) {
     }
 }
 
-fn lines_of(
+pub(crate) fn lines_of(
     mut reader: impl Read,
     take_last: bool,
     each: &mut impl FnMut(&[u8]),
@@ -125,88 +126,21 @@ fn split_lines(pending: &mut Vec<u8>, chunk: &[u8], each: &mut impl FnMut(&[u8])
     pending.extend_from_slice(rest);
 }
 
-/// Reads what is added to the log, across segments.
-#[derive(Debug)]
-pub struct Follower {
-    dir: PathBuf,
-    number: u64,
-    offset: u64,
-    pending: Vec<u8>,
-}
-
-impl Follower {
-    /// Starts behind what the log holds now.
-    pub fn at_end(state: &StateDir) -> Self {
-        let dir = state.events_dir();
-        let number = segment_numbers(&dir).unwrap_or_default().last().copied().unwrap_or(1);
-        let offset = std::fs::metadata(dir.join(segment_name(number))).map_or(0, |m| m.len());
-        Self { dir, number, offset, pending: Vec::new() }
-    }
-
-    /// Hands out every line there is, the earlier version's first, and continues behind them.
-    ///
-    /// # Errors
-    /// When a file of the log cannot be read.
-    pub fn from_start(state: &StateDir, mut each: impl FnMut(&[u8])) -> io::Result<Self> {
-        match open_regular(&state.calls()) {
-            Ok(file) => lines_of(file, false, &mut each)?,
-            Err(ReadError::Missing) => {}
-            Err(e) => return Err(io::Error::other(e.to_string())),
-        }
-        let dir = state.events_dir();
-        let number = segment_numbers(&dir)?.first().copied().unwrap_or(1);
-        let mut follower = Self { dir, number, offset: 0, pending: Vec::new() };
-        follower.poll(each)?;
-        Ok(follower)
-    }
-
-    /// Hands out the lines added since the last call.
-    ///
-    /// # Errors
-    /// When a segment cannot be read.
-    pub fn poll(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        loop {
-            // Listed before reading: a segment is left only when a newer one was there already,
-            // so nothing that is still being appended to the older one is missed.
-            let next = segment_numbers(&self.dir)?.into_iter().find(|n| *n > self.number);
-            self.read_on(&mut each)?;
-            match next {
-                Some(next) => (self.number, self.offset) = (next, 0),
-                None => return Ok(()),
-            }
-            self.pending.clear();
-        }
-    }
-
-    fn read_on(&mut self, each: &mut impl FnMut(&[u8])) -> io::Result<()> {
-        let mut file = match open_regular(&self.dir.join(segment_name(self.number))) {
-            Ok(file) => file,
-            Err(ReadError::Missing) => return Ok(()),
-            Err(e) => return Err(io::Error::other(e.to_string())),
-        };
-        file.seek(SeekFrom::Start(self.offset))?;
-        let mut buffer = vec![0; BUFFER];
-        loop {
-            let n = file.read(&mut buffer)?;
-            if n == 0 {
-                return Ok(());
-            }
-            self.offset += n as u64;
-            split_lines(&mut self.pending, &buffer[..n], each);
-        }
-    }
-}
-
 pub(crate) fn segment_name(number: u64) -> String {
     format!("events-{number:06}.jsonl")
 }
 
 /// Numbers of the segments in `dir`, ascending; none when the directory is missing.
+///
+/// # Errors
+/// When the directory cannot be listed; the message names it.
 pub(crate) fn segment_numbers(dir: &Path) -> io::Result<Vec<u64>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e),
+        Err(e) => {
+            return Err(io::Error::new(e.kind(), format!("cannot list {}: {e}", dir.display())));
+        }
     };
     let mut numbers = Vec::new();
     for entry in entries {
@@ -264,38 +198,5 @@ mod tests {
         let (mut events, mut damage) = (Vec::new(), Damage::default());
         parse_events(CALL.as_bytes(), &mut events, &mut damage).expect("read");
         assert_eq!((events.len(), damage.is_none()), (1, true));
-    }
-
-    #[test]
-    fn a_follower_from_the_start_hands_out_all_and_goes_on() {
-        let (_tmp, state) = lab();
-        crate::publish(&state.calls(), b"old\n").expect("written");
-        let mut log = Appender::open(&state).expect("opened");
-        log.append(b"1\n", now()).expect("appended");
-        log.append(b"2\n", now().plus_ms(mws_event::DAY_MS)).expect("appended");
-        let mut seen = Vec::new();
-        let mut follower =
-            Follower::from_start(&state, |line| seen.push(line.to_vec())).expect("read");
-        log.append(b"3\n", now().plus_ms(mws_event::DAY_MS)).expect("appended");
-        follower.poll(|line| seen.push(line.to_vec())).expect("polled");
-        assert_eq!(seen, [&b"old"[..], b"1", b"2", b"3"]);
-    }
-
-    #[test]
-    fn a_follower_sees_each_new_line_once_across_segments() {
-        let (_tmp, state) = lab();
-        let mut log = Appender::open(&state).expect("opened");
-        log.append(b"0\n", now()).expect("appended");
-        let mut follower = Follower::at_end(&state);
-        let mut seen = Vec::new();
-        for day in 0..3 {
-            let line = format!("{}\n", day + 1);
-            let then = now().plus_ms(day * mws_event::DAY_MS);
-            log.append(line.as_bytes(), then).expect("appended");
-            if day != 1 {
-                follower.poll(|line| seen.push(line.to_vec())).expect("polled");
-            }
-        }
-        assert_eq!(seen, [b"1", b"2", b"3"]);
     }
 }

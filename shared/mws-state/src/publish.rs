@@ -36,6 +36,39 @@ pub fn publish_if_changed(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     Ok(!same)
 }
 
+/// Puts `bytes` where a user asked for them. A regular file, or none, is published as by
+/// [`publish`], but in a directory that is there; a link, a FIFO or a device is written through.
+///
+/// # Errors
+/// The message names the path; the kind is that of the cause, so that a closed pipe is known.
+pub fn publish_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let cannot =
+        |e: io::Error| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display()));
+    // The parent of a bare name would be empty.
+    let path = Path::new(".").join(path);
+    match std::fs::symlink_metadata(&path) {
+        Ok(meta) if !meta.is_file() => write_through(&path, meta.is_symlink(), bytes),
+        _ => in_present_dir(&path).and_then(|()| replace(&path, bytes)),
+    }
+    .map_err(cannot)
+}
+
+fn in_present_dir(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(dir) if !dir.is_dir() => {
+            let what = format!("there is no directory {}", dir.display());
+            Err(io::Error::new(io::ErrorKind::NotFound, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A link may lead to a file that is not there yet; anything else is there already.
+fn write_through(path: &Path, create: bool, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(create).truncate(true).mode(0o600).open(path)?.write_all(bytes)
+}
+
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::other("not a path of a file"));
@@ -87,6 +120,45 @@ mod tests {
         assert!(publish_if_changed(&path, b"one").expect("published"));
         assert!(!publish_if_changed(&path, b"one").expect("compared"));
         assert!(publish_if_changed(&path, b"on").expect("published"));
+    }
+
+    #[test]
+    fn a_target_that_is_no_regular_file_is_written_through() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let [real, link, fifo] = ["real", "link", "fifo"].map(|name| tmp.path().join(name));
+        std::os::unix::fs::symlink("real", &link).expect("a link");
+        for bytes in [&b"a longer text"[..], b"new"] {
+            publish_to(&link, bytes).expect("written");
+            assert_eq!(std::fs::read(&real).expect("read"), bytes);
+        }
+        assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
+
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).expect("a FIFO");
+        let read = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| std::fs::read(&fifo).expect("read"));
+            publish_to(&fifo, b"new").expect("written");
+            reader.join().expect("read")
+        });
+        assert_eq!(read, b"new");
+        assert!(!std::fs::symlink_metadata(&fifo).expect("there").is_file());
+
+        // By a link, so that nothing but the link is lost if this ever fails.
+        let full = tmp.path().join("full");
+        std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
+        let error = publish_to(&full, b"new").expect_err("full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().contains("full: "), "{error}");
+    }
+
+    #[test]
+    fn a_target_in_a_missing_directory_is_refused() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let path = tmp.path().join("missing/a.json");
+        let error = publish_to(&path, b"new").expect_err("refused").to_string();
+        assert!(error.contains("no directory") && error.contains("a.json"), "{error}");
+        assert!(!tmp.path().join("missing").exists());
+        publish_to(&tmp.path().join("a.json"), b"new").expect("published");
+        assert!(publish_to(tmp.path(), b"new").is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
+use tokio::sync::oneshot;
 
 use crate::fault::{Fault, FaultKind};
 
@@ -21,6 +22,8 @@ const ENV: [&str; 10] =
 const STDERR_TAIL: usize = 2048;
 /// How long a child may take to end after its stdin closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an ended process's output may still be on its way.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -101,15 +104,44 @@ pub(crate) fn last_words(tail: &Tail) -> Option<String> {
     Some(mws_cli::sanitize(&line[..end]).into_owned())
 }
 
-/// Ends the process and all it started: its stdin is closed already, then SIGTERM, then SIGKILL.
-pub(crate) async fn end(mut child: Child) {
-    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-    let signal = |signal| group.map(|group| kill_process_group(group, signal));
+/// A process group that is killed when this is dropped, with all that the process started.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Watches over the process until it ends, or until `stop` is told or dropped: then its stdin is
+/// closed by `hang_up`, and SIGTERM and SIGKILL follow for the whole group.
+pub(crate) async fn supervise(mut child: Child, stop: oneshot::Receiver<()>, hang_up: impl Fn()) {
+    let group = Group::of(&child);
+    tokio::select! {
+        _ = child.wait() => {
+            // What it wrote last is still in the pipe; what it started may keep the pipe open.
+            tokio::time::sleep(LAST_WORDS).await;
+            hang_up();
+            return;
+        }
+        _ = stop => hang_up(),
+    }
     if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
-        signal(Signal::TERM);
+        group.signal(Signal::TERM);
         let _ = tokio::time::timeout(PATIENCE, child.wait()).await;
     }
-    // What the process started may outlive it.
-    signal(Signal::KILL);
+    group.signal(Signal::KILL);
     let _ = child.wait().await;
 }

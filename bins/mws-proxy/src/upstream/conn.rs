@@ -13,15 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use mws_catalog::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::{oneshot, watch};
 
 use crate::edit::Edits;
 use crate::fault::{Fault, FaultKind};
+use crate::proxy::lock;
 use crate::rpc::{self, Era, META_SUBSCRIPTION, Message};
 use crate::upstream::child::{self, Tail};
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
+/// Lines waiting for the process.
+const LINES: usize = 16;
+/// Messages waiting for a client; more notices than that are dropped.
+const MESSAGES: usize = 256;
 /// The first id on the pipe: easy to tell from the small numbers that clients use.
 const FIRST_ID: u64 = 1_000_000;
 
@@ -30,9 +36,11 @@ pub(crate) type Notices = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A process and the requests under way in it.
 pub(crate) struct Conn {
-    lines: UnboundedSender<String>,
     shared: Arc<Shared>,
-    child: Mutex<Option<Child>>,
+    /// Dropped to end the process.
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    /// Done when the process has ended.
+    ended: watch::Receiver<bool>,
     tail: Tail,
 }
 
@@ -41,7 +49,8 @@ struct Shared {
     next: AtomicU64,
     closed: AtomicBool,
     notices: Notices,
-    lines: UnboundedSender<String>,
+    /// Lines for the process; `None` once its stdin is to be closed.
+    lines: Mutex<Option<Sender<String>>>,
 }
 
 struct Waiting {
@@ -51,12 +60,12 @@ struct Waiting {
     token: Option<String>,
     /// Whose request it is.
     owner: String,
-    messages: UnboundedSender<String>,
+    messages: Sender<String>,
 }
 
 /// A request under way: what the upstream sends for it, the response last.
 pub(crate) struct Pending {
-    pub(crate) messages: UnboundedReceiver<String>,
+    pub(crate) messages: Receiver<String>,
     number: u64,
     /// Cancel upstream when the client goes away.
     cancels: bool,
@@ -68,25 +77,32 @@ impl Conn {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Fault::new(FaultKind::Spawn, "the upstream process has no pipes"));
         };
-        let (lines, queue) = mpsc::unbounded_channel();
+        let (lines, queue) = mpsc::channel(LINES);
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             next: AtomicU64::new(FIRST_ID),
             closed: AtomicBool::new(false),
             notices,
-            lines: lines.clone(),
+            lines: Mutex::new(Some(lines)),
         });
-        tokio::spawn(write_lines(stdin, queue));
+        tokio::spawn(write_lines(stdin, queue, Arc::clone(&shared)));
         tokio::spawn(read_lines(stdout, Arc::clone(&shared)));
-        Ok(Arc::new(Self { lines, shared, child: Mutex::new(Some(child)), tail }))
+        let (stop, stopped) = oneshot::channel();
+        let (done, ended) = watch::channel(false);
+        let hung_up = Arc::clone(&shared);
+        tokio::spawn(async move {
+            child::supervise(child, stopped, || hung_up.close()).await;
+            let _ = done.send(true);
+        });
+        Ok(Arc::new(Self { shared, stop: Mutex::new(Some(stop)), ended, tail }))
     }
 
     pub(crate) fn is_open(&self) -> bool {
         !self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Why the process ended, as far as it said.
-    pub(crate) fn closed(&self) -> Fault {
+    /// Why the process ended before it served anybody. Later its words may hold what clients sent.
+    pub(crate) fn failed_to_start(&self) -> Fault {
         let words = child::last_words(&self.tail);
         let words = words.map_or_else(String::new, |words| format!("; its last words: {words}"));
         Fault::new(FaultKind::Closed, format!("the upstream process ended{words}"))
@@ -94,15 +110,12 @@ impl Conn {
 
     /// Sends a request under an id of ours. `era` says whether a client that goes away cancels;
     /// `None` means it does not.
-    pub(crate) fn request(
+    pub(crate) async fn request(
         &self,
         text: &str,
         owner: &str,
         era: Option<Era>,
     ) -> Result<Pending, Fault> {
-        if !self.is_open() {
-            return Err(self.closed());
-        }
         let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
         let message = Message::parse(text.as_bytes()).map_err(unfit)?;
         let id = message.id.ok_or_else(|| unfit("a request without an id".into()))?;
@@ -113,24 +126,23 @@ impl Conn {
         if let Some(token) = token {
             edits.replace(token, number.to_string());
         }
-        let (messages, receiver) = mpsc::unbounded_channel();
+        let (messages, receiver) = mpsc::channel(MESSAGES);
         let (id, token, owner) = (id.to_owned(), token.map(str::to_owned), owner.to_owned());
         self.shared.waiting().insert(number, Waiting { id, token, owner, messages });
-        self.write(&edits.apply());
-        // The reader may have closed in between; then nobody would end this request.
-        if !self.is_open() {
-            self.shared.waiting().remove(&number);
-            return Err(self.closed());
-        }
         let cancels = era == Some(Era::Modern);
-        Ok(Pending { messages: receiver, number, cancels, shared: Arc::clone(&self.shared) })
+        let shared = Arc::clone(&self.shared);
+        // From here on a client that goes away leaves nothing behind.
+        let pending = Pending { messages: receiver, number, cancels, shared };
+        self.write(&edits.apply()).await;
+        // The reader may have closed in between; then nobody would end this request.
+        if self.is_open() { Ok(pending) } else { Err(ended()) }
     }
 
     /// Sends a notification; a cancellation is addressed to the id on the pipe, and dropped when
     /// `owner` has no such request.
-    pub(crate) fn notify(&self, message: &Message<'_>, owner: &str) {
+    pub(crate) async fn notify(&self, message: &Message<'_>, owner: &str) {
         if message.method.as_deref() != Some("notifications/cancelled") {
-            return self.write(message.text);
+            return self.write(message.text).await;
         }
         let params = message.params();
         let Some(id) = json::get(&params, "requestId") else { return };
@@ -141,24 +153,27 @@ impl Conn {
         if let Some(number) = number {
             let mut edits = Edits::of(message.text);
             edits.replace(id, number.to_string());
-            self.write(&edits.apply());
+            self.write(&edits.apply()).await;
         }
     }
 
-    fn write(&self, text: &str) {
-        let _ = self.lines.send(one_line(text));
+    /// Waits while the process is slow to read.
+    async fn write(&self, text: &str) {
+        if let Some(lines) = self.shared.lines() {
+            let _ = lines.send(one_line(text)).await;
+        }
     }
 
     /// Closes the pipe and ends the process.
     pub(crate) async fn stop(&self) {
-        self.shared.close();
-        let child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        // The writer ends, and with it the process's stdin, at this mark.
-        let _ = self.lines.send(String::new());
-        if let Some(child) = child {
-            child::end(child).await;
-        }
+        drop(lock(&self.stop).take());
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
+}
+
+/// What a request is told whose process is gone.
+pub(crate) fn ended() -> Fault {
+    Fault::new(FaultKind::Closed, "the upstream process ended")
 }
 
 /// A line break inside JSON text is white space, never data.
@@ -170,7 +185,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         let open = self.shared.waiting().remove(&self.number).is_some();
         if open && self.cancels {
-            let _ = self.shared.lines.send(format!(
+            self.shared.write_now(format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\
                  \"params\":{{\"requestId\":{}}}}}",
                 self.number
@@ -181,12 +196,25 @@ impl Drop for Pending {
 
 impl Shared {
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
-        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
-    /// Ends every request under way: their channels close without a response.
+    fn lines(&self) -> Option<Sender<String>> {
+        lock(&self.lines).clone()
+    }
+
+    /// Writes unless the process is slow to read; for what may be lost.
+    fn write_now(&self, line: String) {
+        if let Some(lines) = self.lines() {
+            let _ = lines.try_send(line);
+        }
+    }
+
+    /// Ends every request under way: their channels close without a response. The writer ends,
+    /// and with it the process's stdin.
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        lock(&self.lines).take();
         self.waiting().clear();
     }
 
@@ -213,7 +241,7 @@ impl Shared {
                 "the proxy shares this process between clients and cannot ask one of them",
             ),
         };
-        let _ = self.lines.send(reply);
+        self.write_now(reply);
     }
 
     fn response(&self, id: &str, message: &Message<'_>) {
@@ -221,7 +249,8 @@ impl Shared {
             tracing::debug!("Skipped a response to no request.");
             return;
         };
-        let _ = waiting.messages.send(message.with_id(&waiting.id));
+        // Notices leave one place free, which is this one's.
+        let _ = waiting.messages.try_send(message.with_id(&waiting.id));
     }
 
     /// Progress and subscription events go to their request, everything else to everybody.
@@ -239,22 +268,19 @@ impl Shared {
         let waiting = self.waiting();
         let Some(waiting) = waiting.get(&number) else { return };
         let own = if progress.is_some() { waiting.token.as_deref() } else { Some(&*waiting.id) };
-        if let Some(own) = own {
+        if let Some(own) = own.filter(|_| waiting.messages.capacity() > 1) {
             let mut edits = Edits::of(message.text);
             edits.replace(mark, own);
-            let _ = waiting.messages.send(edits.apply());
+            let _ = waiting.messages.try_send(edits.apply());
         }
     }
 }
 
-async fn write_lines(mut stdin: ChildStdin, mut queue: UnboundedReceiver<String>) {
+async fn write_lines(mut stdin: ChildStdin, mut queue: Receiver<String>, shared: Arc<Shared>) {
     while let Some(mut line) = queue.recv().await {
-        if line.is_empty() {
-            return;
-        }
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return;
+            return shared.close();
         }
     }
 }
@@ -264,6 +290,7 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
     let mut line = Vec::new();
     loop {
         line.clear();
+        line.shrink_to(1024 * 1024);
         match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
@@ -274,7 +301,6 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
                 break;
             }
         }
-        line.shrink_to(1024 * 1024);
     }
     shared.close();
 }

@@ -15,22 +15,22 @@ use mws_config::{Config, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
-pub(crate) use conn::{Notices, Pending};
+pub(crate) use conn::{Notices, Pending, ended};
 pub(crate) use http::Http;
 pub(crate) use stdio::Stdio;
 
 use crate::control::{Handshake, Known, NAME};
 use crate::edit::{Object, quote};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::rpc::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
 
 /// How the upstream is reached.
 pub(crate) enum Link {
     /// Streamable HTTP.
-    Http(Http),
+    Http(Box<Http>),
     /// A child process.
-    Stdio(Stdio),
+    Stdio(Arc<Stdio>),
 }
 
 /// The upstream and what is remembered of it.
@@ -58,7 +58,7 @@ impl Upstream {
                     let value = value.map_err(|e| format!("upstream.headers.{name}: {e}"))?;
                     resolved.push((name.clone(), value));
                 }
-                Link::Http(Http::new(url, resolved, known, Arc::clone(&memory))?)
+                Link::Http(Box::new(Http::new(url, resolved, known, Arc::clone(&memory))?))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
                 let mut resolved = Vec::new();
@@ -120,10 +120,9 @@ impl Upstream {
             Link::Stdio(stdio) => {
                 let (conn, shaken) = stdio.any_conn(prefer).await?;
                 let text = own_request(shaken.era, method, params);
-                let closed = || Fault::new(FaultKind::Closed, "the upstream process ended");
-                let mut pending = conn.request(&text, "own", None)?;
+                let mut pending = conn.request(&text, "own", None).await?;
                 loop {
-                    let text = pending.messages.recv().await.ok_or_else(closed)?;
+                    let text = pending.messages.recv().await.ok_or_else(ended)?;
                     if crate::sse::answers(&text, "0") {
                         return Ok(text);
                     }

@@ -4,15 +4,17 @@
 //! server that speaks both is not run twice for nothing.
 //! Deliberately absent: a process of its own for each client.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::fault::{Fault, FaultKind};
 use crate::memory::Memory;
+use crate::proxy::lock;
 use crate::rpc::{Era, Message};
 use crate::upstream::child::Command;
-use crate::upstream::conn::{Conn, Notices};
+use crate::upstream::conn::{Conn, Notices, ended};
 
 /// For the probe: old servers do not answer what they do not know.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(2500);
@@ -32,8 +34,11 @@ pub(crate) struct Stdio {
     forced: bool,
     memory: Arc<Memory>,
     notices: Notices,
-    modern: tokio::sync::Mutex<Slot>,
-    session: tokio::sync::Mutex<Slot>,
+    modern: Slot,
+    session: Slot,
+    /// Every process that was started, so that none outlives the proxy.
+    started: Mutex<Vec<Weak<Conn>>>,
+    stopping: AtomicBool,
 }
 
 /// A process and what it said of itself.
@@ -42,40 +47,45 @@ pub(crate) type Open = (Arc<Conn>, Arc<Handshake>);
 /// The process of one era.
 #[derive(Default)]
 struct Slot {
-    open: Option<Open>,
-    started: Option<Instant>,
+    open: Mutex<Option<Open>>,
+    /// Held while starting, so that it happens once.
+    starts: tokio::sync::Mutex<Starts>,
+}
+
+/// How starting went so far.
+#[derive(Default)]
+struct Starts {
+    last: Option<Instant>,
     failures: u32,
-    last: Option<Fault>,
+    fault: Option<Fault>,
 }
 
 impl Slot {
     fn get(&self) -> Option<Open> {
-        self.open.clone().filter(|(conn, _)| conn.is_open())
+        lock(&self.open).clone().filter(|(conn, _)| conn.is_open())
     }
 
+    fn put(&self, open: Open) -> Open {
+        *lock(&self.open) = Some(open.clone());
+        open
+    }
+}
+
+impl Starts {
     /// The pause after repeated failures; a fault while it lasts.
-    fn may_start(&mut self) -> Result<(), Fault> {
-        let Some(started) = self.started else { return Ok(()) };
-        if started.elapsed() > HEALTHY {
+    fn begin(&mut self) -> Result<(), Fault> {
+        let healthy = self.last.is_some_and(|last| last.elapsed() > HEALTHY);
+        if healthy {
             self.failures = 0;
         }
         let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.saturating_sub(1).min(8));
-        if self.failures > 0 && started.elapsed() < pause.min(LONGEST_PAUSE) {
-            let ended = || Fault::new(FaultKind::Closed, "the upstream process ended");
-            return Err(self.last.clone().unwrap_or_else(ended));
+        let rests = self.last.is_some_and(|last| last.elapsed() < pause.min(LONGEST_PAUSE));
+        if self.failures > 0 && rests {
+            return Err(self.fault.clone().unwrap_or_else(ended));
         }
+        self.failures += 1;
+        self.last = Some(Instant::now());
         Ok(())
-    }
-
-    fn settle(&mut self, outcome: Result<Open, Fault>) -> Result<Open, Fault> {
-        match &outcome {
-            Ok(open) => self.open = Some(open.clone()),
-            Err(fault) => {
-                self.open = None;
-                self.last = Some(fault.clone());
-            }
-        }
-        outcome
     }
 }
 
@@ -86,116 +96,152 @@ impl Stdio {
         forced: bool,
         memory: Arc<Memory>,
         notices: Notices,
-    ) -> Self {
-        let (modern, session) = Default::default();
-        Self { command, known: Mutex::new(known), forced, memory, notices, modern, session }
+    ) -> Arc<Self> {
+        let (modern, session, started, stopping) = Default::default();
+        let known = Mutex::new(known);
+        Arc::new(Self {
+            command,
+            known,
+            forced,
+            memory,
+            notices,
+            modern,
+            session,
+            started,
+            stopping,
+        })
     }
 
     /// The process to use for a client of this era, and what it said of itself.
-    pub(crate) async fn conn(&self, era: Era) -> Result<Open, Fault> {
-        match (era, self.known()) {
-            (Era::Session, Known::Modern) if self.forced => self.modern_conn().await,
-            (Era::Session, _) | (Era::Modern, Known::Session(_)) => self.session_conn().await,
-            (Era::Modern, _) => self.modern_conn().await,
-        }
-    }
-
-    /// A process that runs already, else the one for `prefer`.
-    pub(crate) async fn any_conn(&self, prefer: Era) -> Result<Open, Fault> {
-        for slot in [&self.session, &self.modern] {
-            if let Some(open) = slot.lock().await.get() {
-                return Ok(open);
-            }
-        }
-        self.conn(prefer).await
-    }
-
-    pub(crate) async fn stop(&self) {
-        for slot in [&self.session, &self.modern] {
-            if let Some((conn, _)) = slot.lock().await.open.take() {
-                conn.stop().await;
-            }
-        }
-    }
-
-    fn known(&self) -> Known {
-        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    fn learn(&self, known: Known) {
-        *self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = known;
-    }
-
-    async fn session_conn(&self) -> Result<Open, Fault> {
-        let mut slot = self.session.lock().await;
+    pub(crate) async fn conn(self: &Arc<Self>, era: Era) -> Result<Open, Fault> {
+        let modern = match (era, self.known()) {
+            (Era::Session, Known::Modern) => self.forced,
+            (Era::Session, _) | (Era::Modern, Known::Session(_)) => false,
+            (Era::Modern, _) => true,
+        };
+        let slot = if modern { &self.modern } else { &self.session };
         if let Some(open) = slot.get() {
             return Ok(open);
         }
-        slot.may_start()?;
-        begin(&mut slot);
+        // A start goes on when the client that caused it gives up waiting.
+        let this = Arc::clone(self);
+        let start = tokio::spawn(async move {
+            if modern { this.modern_conn().await } else { this.session_conn().await }
+        });
+        start.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// A process that runs already, else the one for `prefer`.
+    pub(crate) async fn any_conn(self: &Arc<Self>, prefer: Era) -> Result<Open, Fault> {
+        if let Some(open) = self.session.get().or_else(|| self.modern.get()) {
+            return Ok(open);
+        }
+        match (self.conn(prefer).await, prefer) {
+            // The server may speak the other protocol alone.
+            (Err(f), Era::Session) if f.kind == FaultKind::Protocol && !self.forced => {
+                self.conn(Era::Modern).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Ends every process, also one that is still starting.
+    pub(crate) async fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        let started = std::mem::take(&mut *lock(&self.started));
+        let mut ends = tokio::task::JoinSet::new();
+        for conn in started.iter().filter_map(Weak::upgrade) {
+            ends.spawn(async move { conn.stop().await });
+        }
+        while ends.join_next().await.is_some() {}
+    }
+
+    fn known(&self) -> Known {
+        lock(&self.known).clone()
+    }
+
+    async fn session_conn(&self) -> Result<Open, Fault> {
+        let mut starts = self.session.starts.lock().await;
+        if let Some(open) = self.session.get() {
+            return Ok(open);
+        }
+        starts.begin()?;
         let version = match self.known() {
             Known::Session(version) => version,
             Known::Nothing | Known::Modern => SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
-        if let Ok((_, shaken)) = &outcome {
-            self.memory.keep(shaken, false);
-        }
-        slot.settle(outcome)
+        starts.fault = outcome.as_ref().err().cloned();
+        let open = outcome?;
+        self.memory.keep(&open.1, false);
+        Ok(self.session.put(open))
     }
 
     /// Probes for the stateless protocol; a server without it serves its session process.
     async fn modern_conn(&self) -> Result<Open, Fault> {
-        let mut slot = self.modern.lock().await;
-        if let Some(open) = slot.get() {
+        let mut starts = self.modern.starts.lock().await;
+        if let Some(open) = self.modern.get() {
             return Ok(open);
         }
-        slot.may_start()?;
-        begin(&mut slot);
-        let outcome = match self.start(self.known()).await {
+        if matches!(self.known(), Known::Session(_)) {
+            return self.session_conn().await;
+        }
+        starts.begin()?;
+        let outcome = self.start(self.known()).await;
+        starts.fault = outcome.as_ref().err().cloned();
+        match outcome {
             // Servers that end at a request they do not know are started again without a probe.
             Err(f) if f.kind == FaultKind::Closed && !self.forced => {
-                drop(slot);
                 let open = self.session_conn().await?;
                 self.settle_on_session(&open.1);
-                return Ok(open);
+                Ok(open)
             }
-            other => other,
-        };
-        if let Ok((conn, shaken)) = &outcome
-            && shaken.era == Era::Session
-        {
-            self.settle_on_session(shaken);
-            let mut session = self.session.lock().await;
-            if let Some(open) = session.get() {
-                conn.stop().await;
-                return Ok(open);
+            Ok((conn, shaken)) if shaken.era == Era::Session => {
+                self.settle_on_session(&shaken);
+                let _starts = self.session.starts.lock().await;
+                if let Some(open) = self.session.get() {
+                    conn.stop().await;
+                    return Ok(open);
+                }
+                Ok(self.session.put((conn, shaken)))
             }
-            return session.settle(outcome);
+            Ok(open) => {
+                self.memory.keep(&open.1, true);
+                *lock(&self.known) = Known::Modern;
+                Ok(self.modern.put(open))
+            }
+            Err(fault) => Err(fault),
         }
-        if let Ok((_, shaken)) = &outcome {
-            self.memory.keep(shaken, true);
-            self.learn(Known::Modern);
-        }
-        slot.settle(outcome)
     }
 
     fn settle_on_session(&self, shaken: &Handshake) {
         self.memory.keep(shaken, true);
-        self.learn(Known::Session(shaken.version.clone()));
+        *lock(&self.known) = Known::Session(shaken.version.clone());
     }
 
     async fn start(&self, known: Known) -> Result<Open, Fault> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(ended());
+        }
         let (child, tail) = self.command.start()?;
         let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
-        match control::negotiate(exchange(Arc::clone(&conn)), known).await {
+        {
+            let mut started = lock(&self.started);
+            started.retain(|conn| conn.strong_count() > 0);
+            started.push(Arc::downgrade(&conn));
+        }
+        let silent = Arc::new(AtomicBool::new(false));
+        let probing = exchange(Arc::clone(&conn), PROBE_TIMEOUT, Arc::clone(&silent));
+        let mut shaken = control::negotiate(probing, known).await;
+        // The probe may have been early rather than unknown: a server can be slow to start.
+        if shaken.is_err() && silent.load(Ordering::Relaxed) && conn.is_open() {
+            let patient = exchange(Arc::clone(&conn), START_TIMEOUT, silent);
+            shaken = control::negotiate(patient, Known::Modern).await.or(shaken);
+        }
+        match shaken {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
-                // The words of a process that just ended may still be on their way.
-                if !conn.is_open() {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                let fault = if conn.is_open() { fault } else { conn.closed() };
+                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
                 conn.stop().await;
                 Err(fault)
             }
@@ -203,30 +249,24 @@ impl Stdio {
     }
 }
 
-fn begin(slot: &mut Slot) {
-    let was_healthy = slot.started.is_some_and(|started| started.elapsed() > HEALTHY);
-    slot.failures = if was_healthy { 1 } else { slot.failures + 1 };
-    slot.started = Some(Instant::now());
-}
-
 /// Sends one message of a handshake over the pipe. A probe that gets no answer counts as refused:
-/// on a pipe there is nothing else that silence could mean.
-fn exchange(conn: Arc<Conn>) -> Exchange {
+/// for the time being, and `silent` says that it did.
+fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchange {
     Arc::new(move |text: String| {
-        let conn = Arc::clone(&conn);
+        let (conn, silent) = (Arc::clone(&conn), Arc::clone(&silent));
         Box::pin(async move {
             let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
             let message = Message::parse(text.as_bytes()).map_err(unfit)?;
             let Some(id) = message.id else {
-                conn.notify(&message, "own");
+                conn.notify(&message, "own").await;
                 return Ok(None);
             };
             let is_probe = message.method.as_deref() == Some("server/discover");
-            let limit = if is_probe { PROBE_TIMEOUT } else { START_TIMEOUT };
-            let mut pending = conn.request(&text, "own", None)?;
+            let limit = if is_probe { probe } else { START_TIMEOUT };
+            let mut pending = conn.request(&text, "own", None).await?;
             let answer = async {
                 loop {
-                    let text = pending.messages.recv().await.ok_or_else(|| conn.closed())?;
+                    let text = pending.messages.recv().await.ok_or_else(ended)?;
                     if crate::sse::answers(&text, id) {
                         return Ok(text);
                     }
@@ -235,6 +275,7 @@ fn exchange(conn: Arc<Conn>) -> Exchange {
             match tokio::time::timeout(limit, answer).await {
                 Ok(answer) => answer.map(Some),
                 Err(_) if is_probe => {
+                    silent.store(true, Ordering::Relaxed);
                     Ok(Some(crate::rpc::error(Some(id), crate::rpc::METHOD_NOT_FOUND, "no answer")))
                 }
                 Err(_) => Err(Fault::new(

@@ -1,0 +1,137 @@
+//! Times of search: `bench CATALOG [COPIES] [WORDVEC]`, one JSON object a run on stdout.
+//!
+//! Invariant: one thread; queries are words of the catalog's own texts, one in eight with a slip of
+//! the fingers, chosen by a fixed sequence. Deliberately absent: quality; see the development set.
+#![allow(clippy::print_stdout, missing_docs)]
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::hint::black_box;
+use std::time::Instant;
+
+use mws_catalog::{Backends, Catalog};
+use mws_search::{Document, Index, Options, WordVectors};
+use serde_json::{Value, json};
+
+const QUERIES: usize = 2000;
+const ROUNDS: usize = 3;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let path = args.first().ok_or("bench CATALOG [COPIES] [WORDVEC]")?;
+    let copies = args.get(1).map_or(Ok(1), |n| n.parse())?;
+    let catalog = copied(&std::fs::read_to_string(path)?, copies)?;
+    let queries = queries(&catalog);
+    let before = resident();
+    let (mut index, build) = best(|| Index::build(&catalog, &Options::default()));
+    let memory = resident().saturating_sub(before);
+    let lexical = times(&index, &queries);
+    let snapshot = index.to_snapshot();
+    let (_, load) = best(|| Index::from_snapshot(&snapshot));
+    let mut out = json!({
+        "catalog": path, "tools": catalog.len(), "queries": queries.len(),
+        "build_ms": build, "load_ms": load, "snapshot_bytes": snapshot.len(),
+        "memory_bytes_per_tool": memory / catalog.len().max(1), "lexical_us": lexical,
+    });
+    let backends = Backends::of(&catalog);
+    let (documents, analyse) = best(|| -> Vec<Document> {
+        catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect()
+    });
+    let (_, assemble) = best(|| Index::assemble(&documents, catalog.hash(), &Options::default()));
+    out["analyse_ms"] = json!(analyse);
+    out["assemble_ms"] = json!(assemble);
+    if let Some(path) = args.get(2) {
+        let table = WordVectors::parse(&std::fs::read(path)?).ok_or("no table of word vectors")?;
+        let started = Instant::now();
+        index.add_vectors(&catalog, &table);
+        out["vectors_ms"] = json!(ms(started));
+        let snapshot = index.to_snapshot();
+        let (_, load) = best(|| Index::from_snapshot(&snapshot));
+        out["vectors_load_ms"] = json!(load);
+        out["vectors_snapshot_bytes"] = json!(snapshot.len());
+        out["vectors_us"] = times(&index, &queries);
+    }
+    println!("{out}");
+    Ok(())
+}
+
+/// The catalog, as often as asked for, each time with other backends.
+fn copied(text: &str, copies: usize) -> Result<Catalog, Box<dyn Error>> {
+    let value: Value = serde_json::from_str(text)?;
+    let tools = value["tools"].as_array().ok_or("no tools")?;
+    let copy = |copy: usize| {
+        tools.iter().cloned().map(move |mut tool| {
+            if copy > 0 {
+                tool["name"] = json!(format!("c{copy}{}", tool["name"].as_str().unwrap_or("")));
+            }
+            tool
+        })
+    };
+    let all: Vec<Value> = (0..copies).flat_map(copy).collect();
+    Ok(Catalog::parse(json!({"tools": all}).to_string().as_bytes())?.0)
+}
+
+fn queries(catalog: &Catalog) -> Vec<String> {
+    let mut seed = 42_u64;
+    let mut next = move |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below.max(1)
+    };
+    let tools = catalog.tools();
+    let mut queries = Vec::new();
+    for _ in 0..QUERIES * usize::from(!tools.is_empty()) {
+        let tool = &tools[next(tools.len())];
+        let text = format!("{} {}", tool.name().replace(['_', '-'], " "), tool.description());
+        let words: Vec<&str> = text.split_whitespace().take(40).collect();
+        let mut words: Vec<String> =
+            (0..2 + next(6)).map(|_| words[next(words.len())].to_owned()).collect();
+        if next(8) == 0 {
+            let word = &mut words[0];
+            let letter = word.char_indices().nth(2).map(|(at, _)| at);
+            letter.map(|at| word.remove(at));
+        }
+        queries.push(words.join(" "));
+    }
+    queries
+}
+
+/// Per query the fastest of some rounds, then p50, p90, p99 and the slowest, in microseconds.
+fn times(index: &Index, queries: &[String]) -> Value {
+    let mut fastest: HashMap<usize, f64> = HashMap::new();
+    for _ in 0..ROUNDS {
+        for (at, query) in queries.iter().enumerate() {
+            let started = Instant::now();
+            black_box(index.rank(black_box(query), 10));
+            let us = started.elapsed().as_nanos() as f64 / 1000.0;
+            fastest.entry(at).and_modify(|best| *best = best.min(us)).or_insert(us);
+        }
+    }
+    let mut all: Vec<f64> = fastest.into_values().collect();
+    all.sort_by(f64::total_cmp);
+    let at = |share: usize| all.get((all.len() * share / 100).min(all.len().saturating_sub(1)));
+    json!({"p50": at(50), "p90": at(90), "p99": at(99), "max": all.last()})
+}
+
+fn best<T>(mut work: impl FnMut() -> T) -> (T, f64) {
+    let mut last = None;
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        let made = work();
+        let took = ms(started);
+        let fastest = last.take().map_or(took, |(_, best): (T, f64)| took.min(best));
+        last = Some((made, fastest));
+    }
+    last.unwrap_or_else(|| (work(), 0.0))
+}
+
+fn ms(started: Instant) -> f64 {
+    started.elapsed().as_micros() as f64 / 1000.0
+}
+
+/// Bytes of this process in memory; 0 where the system does not say.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kib.unwrap_or_default() * 1024
+}

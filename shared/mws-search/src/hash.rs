@@ -1,0 +1,79 @@
+//! The hash of the maps inside an index.
+//!
+//! Invariant: the same everywhere and every time. Deliberately absent: resistance against chosen
+//! keys; a catalog that wants to be slow to search can as well be long.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Fast>>;
+pub(crate) type Set<K> = HashSet<K, BuildHasherDefault<Fast>>;
+
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The hash of a text.
+pub(crate) fn of(text: &str) -> u64 {
+    let mut hasher = Fast::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+/// Multiplies and folds eight bytes at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fast(u64);
+
+impl Fast {
+    fn mix(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * u128::from(MIX);
+        self.0 = (product as u64) ^ ((product >> 64) as u64) ^ word.rotate_left(29);
+    }
+}
+
+impl Hasher for Fast {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(rest) {
+            *to = *from;
+        }
+        self.mix(u64::from_le_bytes(last) ^ (bytes.len() as u64) << 56);
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.mix(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.mix(number);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.mix(u64::from(number));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(MIX) ^ (self.0 >> 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::Hash;
+
+    #[test]
+    fn keys_spread_over_all_bits() {
+        let mut low = Set::default();
+        let mut high = Set::default();
+        for number in 0..4096_u32 {
+            let mut hasher = Fast::default();
+            format!("word{number}").hash(&mut hasher);
+            low.insert(hasher.finish() & 0xffff);
+            high.insert(hasher.finish() >> 48);
+        }
+        assert!(low.len() > 3800 && high.len() > 3800, "{} {}", low.len(), high.len());
+    }
+}
