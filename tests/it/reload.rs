@@ -20,8 +20,10 @@ struct Running {
 
 impl Running {
     fn new() -> Self {
+        // Without vectors an index in memory and a snapshot answer alike.
         let stub = Stub::start(Script::new(Era::Stateless));
-        let lab = Lab::facing(&stub.url);
+        let plain = json!({"upstream": {"url": stub.url}, "search": {"vectors": false}});
+        let lab = Lab::with_config(&plain);
         let proxy = lab.proxy(&[]);
         Self { lab, proxy, _stub: stub }
     }

@@ -20,6 +20,8 @@ const LIMIT: usize = 10;
 pub(crate) struct Finder {
     state: StateDir,
     options: Arc<Options>,
+    /// Whether a snapshot may bring word vectors.
+    vectors: bool,
     recorder: Arc<Recorder>,
     held: Mutex<Held>,
 }
@@ -32,8 +34,13 @@ struct Held {
 }
 
 impl Finder {
-    pub(crate) fn new(state: StateDir, options: Options, recorder: Arc<Recorder>) -> Self {
-        Self { state, options: Arc::new(options), recorder, held: Mutex::default() }
+    pub(crate) fn new(
+        state: StateDir,
+        options: Options,
+        vectors: bool,
+        recorder: Arc<Recorder>,
+    ) -> Self {
+        Self { state, options: Arc::new(options), vectors, recorder, held: Mutex::default() }
     }
 
     /// The reply of `search_tools`.
@@ -61,7 +68,9 @@ impl Finder {
     }
 
     fn fits(&self, index: &Index, catalog: u64) -> bool {
-        index.catalog_hash() == catalog && index.options_hash() == self.options.hash()
+        index.catalog_hash() == catalog
+            && index.options_hash() == self.options.hash()
+            && (self.vectors || index.vectors_hash().is_none())
     }
 
     /// Looks at the pointer; a new snapshot that fits replaces what is held.

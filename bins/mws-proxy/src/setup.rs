@@ -85,7 +85,7 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
     Ok(Arc::new(Proxy {
         upstream,
         shelf,
-        finder: Finder::new(state.clone(), options, Arc::clone(&recorder)),
+        finder: Finder::new(state.clone(), options, config.search.vectors, Arc::clone(&recorder)),
         recorder,
         sessions: Sessions::default(),
         streams,

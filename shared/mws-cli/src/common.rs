@@ -103,7 +103,6 @@ impl Common {
         let _ = tracing_subscriber::fmt()
             .with_writer(io::stderr)
             .log_internal_errors(false)
-            .with_ansi(self.color.is_on(&io::stderr()))
             .with_max_level(level)
             .with_target(false)
             .without_time()
