@@ -42,7 +42,7 @@ pub(crate) fn configure(cli: &Cli) -> Result<(Config, StateDir), Failure> {
     if let Some(url) = &cli.upstream {
         let text = serde_json::json!({ "upstream": { "url": url } }).to_string();
         let (given, _) = mws_config::parse(text.as_bytes(), &mws_config::Places::from_env())
-            .map_err(|e| Failure::usage(format!("--upstream {url}: {e}")))?;
+            .map_err(|e| Failure::usage(format!("--upstream: {e}")))?;
         config.upstream.kind = given.upstream.kind;
     }
     if let Some([command, args @ ..]) = cli.upstream_command.as_deref() {

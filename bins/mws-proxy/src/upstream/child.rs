@@ -15,9 +15,33 @@ use tokio::sync::oneshot;
 
 use crate::fault::{Fault, FaultKind};
 
-/// Variables that pass; everything else must be configured.
-const ENV: [&str; 10] =
-    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+/// Variables that pass: who and where one is, and how the network is reached. Everything else, keys
+/// above all, must be configured.
+const ENV: [&str; 21] = [
+    "ALL_PROXY",
+    "HOME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "PATH",
+    "REQUESTS_CA_BUNDLE",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+/// Variables whose names begin so pass, too: the user's directories and npm's settings.
+const ENV_PREFIXES: [&str; 3] = ["XDG_", "npm_config_", "NPM_CONFIG_"];
 /// What is kept of stderr, in bytes, to explain an early end.
 const STDERR_TAIL: usize = 2048;
 /// How long a child may take to end after its stdin closed, and again after SIGTERM.
@@ -46,10 +70,10 @@ impl Command {
         let mut command = tokio::process::Command::new(&self.program);
         command.args(&self.args).env_clear();
         command.envs(ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.envs(
-            std::env::vars_os()
-                .filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("XDG_"))),
-        );
+        command.envs(std::env::vars_os().filter(|(name, _)| {
+            let name = name.to_str().unwrap_or_default();
+            ENV_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        }));
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(dir) = &self.cwd {
             command.current_dir(dir);
