@@ -261,4 +261,17 @@ mod tests {
         let index = Index::from_snapshot(&std::fs::read(target).unwrap()).unwrap();
         assert_eq!((index.len(), state.index_dir().exists()), (1, false));
     }
+
+    #[test]
+    fn the_configuration_switches_word_vectors() {
+        let (_tmp, state) = state(r#"{"name":"mail_send"},{"name":"disk_clear"}"#);
+        let mut config = Config::defaults(&mws_config::Places::default());
+        for (vectors, generation) in [(true, 1), (true, 1), (false, 2)] {
+            config.search.vectors = vectors;
+            assert_eq!(run(&BuildArgs::default(), &config, &state).unwrap(), Exit::Done);
+            let (current, index) = published::load(&state).unwrap().unwrap();
+            assert_eq!(current.generation, generation);
+            assert_eq!(index.vectors_hash().is_some(), vectors);
+        }
+    }
 }

@@ -82,9 +82,11 @@ fn queries(catalog: &Catalog) -> Vec<String> {
     for _ in 0..QUERIES * usize::from(!tools.is_empty()) {
         let tool = &tools[next(tools.len())];
         let text = format!("{} {}", tool.name().replace(['_', '-'], " "), tool.description());
-        let words: Vec<&str> = text.split_whitespace().take(40).collect();
+        // Scripts without spaces make words of a whole sentence; nobody asks that long.
+        let word = |word: &str| word.chars().take(20).collect::<String>();
+        let words: Vec<String> = text.split_whitespace().take(40).map(word).collect();
         let mut words: Vec<String> =
-            (0..2 + next(6)).map(|_| words[next(words.len())].to_owned()).collect();
+            (0..2 + next(6)).map(|_| words[next(words.len())].clone()).collect();
         if next(8) == 0 {
             let word = &mut words[0];
             let letter = word.char_indices().nth(2).map(|(at, _)| at);

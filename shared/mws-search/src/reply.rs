@@ -4,6 +4,7 @@
 //! an exact name keeps [`BUDGET`]. Deliberately absent: scores.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use mws_catalog::{Catalog, Tool};
 use serde_json::json;
@@ -103,7 +104,8 @@ pub fn answer(
     }
     let names = found.tools.iter().filter_map(|&tool| index.name(tool));
     let tools: Vec<&Tool> = names.filter_map(|name| catalog.get(name)).collect();
-    let page = Page { found: &found, tools: &tools };
+    let lines = vec![OnceCell::new(); tools.len()];
+    let page = Page { found: &found, tools: &tools, lines };
     if found.kind == Kind::Exact {
         let entries: Vec<String> = tools.iter().map(|tool| whole(tool, None)).collect();
         return page.finish(&entries, false);
@@ -120,6 +122,8 @@ pub fn answer(
 struct Page<'a> {
     found: &'a Found,
     tools: &'a [&'a Tool],
+    /// The parameters of each tool: schemas are long, and every form is tried.
+    lines: Vec<OnceCell<String>>,
 }
 
 impl Page<'_> {
@@ -153,11 +157,22 @@ impl Page<'_> {
     fn form(&self, (long, short): (usize, usize), schemas: &[bool], shown: usize) -> Reply {
         let entry = |(at, tool): (usize, &&Tool)| match schemas.get(at) {
             Some(true) => whole(tool, Some(long)),
-            Some(false) => brief(tool, long.min(BRIEF)),
-            None => brief(tool, short),
+            Some(false) => self.brief(at, tool, long.min(BRIEF)),
+            None => self.brief(at, tool, short),
         };
         let entries: Vec<String> = self.tools.iter().take(shown).enumerate().map(entry).collect();
         self.finish(&entries, schemas.contains(&false))
+    }
+
+    /// A tool on one line.
+    fn brief(&self, at: usize, tool: &Tool, trim: usize) -> String {
+        let make = || signature(tool.input_schema().unwrap_or_default());
+        let parameters = self.lines.get(at).map_or("", |line| line.get_or_init(make));
+        let (sentence, _) = sentences(tool.description());
+        let sentence = cut(sentence.trim(), trim);
+        let dash = if sentence.is_empty() { "" } else { " — " };
+        let line = format!("{}{parameters}{dash}{sentence}", tool.name());
+        format!("{{\"name\":{},\"signature\":{}}}", json!(tool.name()), json!(line))
     }
 
     fn finish(&self, entries: &[String], cut: bool) -> Reply {
@@ -190,16 +205,6 @@ fn whole(tool: &Tool, trim: Option<usize>) -> String {
     };
     let schema = tool.input_schema().map(|schema| format!(",\"inputSchema\":{schema}"));
     format!("{{\"name\":{}{description}{}}}", json!(tool.name()), schema.unwrap_or_default())
-}
-
-/// A tool on one line.
-fn brief(tool: &Tool, trim: usize) -> String {
-    let parameters = signature(tool.input_schema().unwrap_or_default());
-    let (sentence, _) = sentences(tool.description());
-    let sentence = cut(sentence.trim(), trim);
-    let dash = if sentence.is_empty() { "" } else { " — " };
-    let line = format!("{}{parameters}{dash}{sentence}", tool.name());
-    format!("{{\"name\":{},\"signature\":{}}}", json!(tool.name()), json!(line))
 }
 
 /// The first `limit` characters, with a mark where more follow.

@@ -68,9 +68,10 @@ impl Index {
     }
 }
 
-/// How many slips lie between two names; `None` when they are more than one in four letters.
+/// How many slips lie between two names; `None` when they are more than two, or than one in four
+/// letters: then a word differs, not a letter.
 pub(crate) fn slips(name: &str, other: &str) -> Option<usize> {
-    let most = (name.len() / 4).min(4);
+    let most = (name.len() / 4).min(2);
     let apart = (mask(name) ^ mask(other)).count_ones() as usize;
     if name.len().abs_diff(other.len()) > most || apart > 2 * most || most == 0 {
         return None;

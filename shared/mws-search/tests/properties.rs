@@ -1,0 +1,185 @@
+//! Whatever is asked of whatever catalog, a reply keeps its promises.
+//!
+//! Invariant: ten thousand queries made from a fixed sequence; each reply is valid JSON, within the
+//! budget unless it answers exact names, with the upstream's bytes for every schema. Set
+//! `MWS_SEARCH_CATALOGS` to a directory of `tools/list` results to ask those too. Deliberately absent:
+//! quality.
+#![allow(clippy::unwrap_used)]
+
+use mws_catalog::Catalog;
+use mws_search::{BUDGET, Detail, Index, Kind, Options, Reply, Request, answer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+const QUERIES: usize = 10_000;
+
+#[test]
+fn replies_to_generated_queries_keep_their_promises() {
+    // Tools, backends, share of the queries: large catalogs are slow without optimisation.
+    let sizes =
+        [(0, 0, 1), (1, 1, 9), (7, 3, 30), (60, 5, 30), (300, 1, 2), (527, 70, 26), (1800, 600, 2)];
+    for (tools, backends, share) in sizes {
+        ask(&generated(tools, backends), QUERIES * share / 100);
+    }
+    for catalog in given() {
+        ask(&catalog, QUERIES);
+    }
+}
+
+fn ask(catalog: &Catalog, queries: usize) {
+    let index = Index::build(catalog, &Options::default());
+    let again = Index::from_snapshot(&index.to_snapshot()).unwrap();
+    let mut dice = Dice(catalog.len() as u64);
+    for round in 0..queries {
+        let query = query(catalog, &mut dice);
+        let details = [Detail::Best, Detail::Best, Detail::Brief, Detail::Full];
+        let request = Request {
+            query: &query,
+            backend: (round % 11 == 0).then_some("server3"),
+            limit: [10, 10, 1, 0, 50][dice.below(5)],
+            detail: details[dice.below(4)],
+        };
+        check(&answer(&index, catalog, &|name| name.len() % 3 == 0, &request), catalog, &query);
+        if round % 40 == 0 {
+            let (built, read) = (index.rank(&query, 10), again.rank(&query, 10));
+            assert_eq!(built, read, "{query:?} ranks otherwise from a snapshot");
+        }
+    }
+}
+
+fn check(reply: &Reply, catalog: &Catalog, query: &str) {
+    let text = reply.to_json();
+    assert!(reply.kind == Kind::Exact || text.len() <= BUDGET, "{query:?}: {} bytes", text.len());
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let results = value["results"].as_array().unwrap();
+    assert_eq!(results.len(), reply.results.len(), "{query:?}");
+    assert_eq!(value["kind"], reply.kind.as_str());
+    assert_eq!(value["weak"] == true, reply.weak, "{query:?}");
+    #[derive(serde::Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        results: Vec<Tool<'a>>,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool<'a> {
+        name: String,
+        #[serde(borrow)]
+        input_schema: Option<&'a RawValue>,
+    }
+    let raw: Raw<'_> = serde_json::from_str(&text).unwrap();
+    for (tool, name) in raw.results.iter().zip(&reply.results) {
+        assert_eq!(&tool.name, name);
+        let known = catalog.get(name).unwrap();
+        if let Some(schema) = tool.input_schema {
+            assert_eq!(Some(schema.get()), known.input_schema(), "{query:?}: {name}");
+        }
+        let whole = tool.input_schema.is_some() || known.input_schema().is_none();
+        assert!(whole || reply.kind != Kind::Exact, "{query:?}: {name} came without its schema");
+    }
+}
+
+/// A fixed sequence of numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % bound.max(1)
+    }
+
+    fn of<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+}
+
+const WORDS: [&str; 24] = [
+    "file",
+    "send",
+    "mail",
+    "list",
+    "delete",
+    "Create",
+    "photo",
+    "search",
+    "issue",
+    "weather",
+    "étage",
+    "文件",
+    "データ",
+    "größe",
+    "x",
+    "pull request",
+    "HTTP",
+    "repo",
+    "日",
+    "🦀",
+    "naïve",
+    "v2",
+    "a",
+    "the",
+];
+
+fn query(catalog: &Catalog, dice: &mut Dice) -> String {
+    let name = |dice: &mut Dice| {
+        let tools = catalog.tools();
+        let tool = tools.get(dice.below(tools.len()));
+        tool.map_or("server1__none", |tool| tool.name()).to_owned()
+    };
+    let joint = |dice: &mut Dice| dice.of(&[" ", ", ", "_", "__", "-", "\n", "' ", "\u{0}"]);
+    match dice.below(10) {
+        0 => name(dice),
+        1 => name(dice).to_uppercase(),
+        2 => format!("{} {}", name(dice), name(dice)),
+        3 => name(dice).chars().rev().collect(),
+        4 => format!("server{}", dice.below(9)),
+        5 => format!("server{} {}", dice.below(9), dice.of(&WORDS)),
+        6 => " ".repeat(dice.below(3)),
+        7 => {
+            let wrong = name(dice);
+            let skip = dice.below(wrong.len());
+            wrong.chars().enumerate().filter(|(at, _)| *at != skip).map(|(_, c)| c).collect()
+        }
+        _ => {
+            let words = 1 + dice.below(9);
+            (0..words).map(|_| format!("{}{}", dice.of(&WORDS), joint(dice))).collect()
+        }
+    }
+}
+
+/// Tools with everything that makes a reply hard: long names, long and nested schemas, odd spacing,
+/// escapes, no schema, no description.
+fn generated(tools: usize, backends: usize) -> Catalog {
+    let mut dice = Dice(7);
+    let mut list = Vec::new();
+    for at in 0..tools {
+        let server = at % backends.max(1);
+        let tail = "z".repeat(if at % 37 == 0 { 180 } else { 0 });
+        let (first, second) = (dice.of(&WORDS), dice.of(&WORDS));
+        let name = format!("server{server}__{first}_{second}_{at}{tail}");
+        let words: Vec<&str> =
+            (0..dice.below(if at % 5 == 0 { 900 } else { 30 })).map(|_| dice.of(&WORDS)).collect();
+        let description = format!("{}. \"Quoted\" \\ and\ttabs", words.join(" "));
+        let schema = match at % 6 {
+            0 => "null".to_owned(),
+            1 => format!(r#"{{ "type":"object", "properties":{{"big":{{"description":"{}"}}}} }}"#, "y".repeat(9000)),
+            2 => format!(r#"{{"properties":{{{}}}}}"#, (0..200).map(|i| format!(r#""p{i}":{{"type":["string","null"]}}"#)).collect::<Vec<_>>().join(",")),
+            _ => r#"{"type" : "object","properties":{"to":{"type":"string","default":1.0}},"required":["to"]}"#.to_owned(),
+        };
+        let name = serde_json::to_string(&name).unwrap();
+        let description = serde_json::to_string(&description).unwrap();
+        list.push(match at % 6 {
+            0 => format!(r#"{{"name":{name}}}"#),
+            _ => format!(r#"{{"name":{name},"description":{description},"inputSchema":{schema}}}"#),
+        });
+    }
+    Catalog::parse(format!("{{\"tools\":[{}]}}", list.join(",")).as_bytes()).unwrap().0
+}
+
+fn given() -> Vec<Catalog> {
+    let Ok(directory) = std::env::var("MWS_SEARCH_CATALOGS") else { return Vec::new() };
+    let mut paths: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| Catalog::parse(&std::fs::read(path).unwrap()).unwrap().0).collect()
+}
