@@ -170,9 +170,10 @@ fn ingest(report: &Report) -> Vec<String> {
     let i = &report.ingest;
     let Some(last) = i.last else { return Vec::new() };
     vec![format!(
-        "{} runs, the last {last}: {} files and {} bytes read, {} calls found, {} still open, {} \
+        "{} {}, the last {last}: {} files and {} bytes read, {} calls found, {} still open, {} \
          damaged lines, {} records salvaged, {} warnings",
         count(i.runs),
+        if i.runs == 1 { "run" } else { "runs" },
         count(i.files),
         count(i.read_bytes),
         count(i.calls),

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mws_event::{DAY_MS, Event, Timestamp};
@@ -95,7 +95,7 @@ impl Appender {
 
     /// The segment to write to; a new one when the newest is full or from another day.
     fn current(&mut self, now: Timestamp) -> io::Result<&mut File> {
-        let newest = segment_numbers(&self.dir)?.last().copied().unwrap_or(0);
+        let newest = newest_fit(&self.dir, &segment_numbers(&self.dir)?);
         let mut number = newest.max(1);
         let path = self.dir.join(segment_name(number));
         if !matches!(self.segment, Some((open, ref file)) if open == number && is_at(file, &path)) {
@@ -130,6 +130,14 @@ impl Appender {
         }
         Ok(file)
     }
+}
+
+/// The number of the newest segment, or of the next one where somebody put something else there.
+fn newest_fit(dir: &Path, numbers: &[u64]) -> u64 {
+    let Some(newest) = numbers.last().copied() else { return 0 };
+    let meta = std::fs::symlink_metadata(dir.join(segment_name(newest)));
+    let fit = meta.is_ok_and(|meta| meta.is_file() && meta.nlink() == 1);
+    if fit { newest } else { newest + 1 }
 }
 
 /// Cuts a torn last line off, or ends it when only its newline is missing; the size after. Its
@@ -231,6 +239,18 @@ mod tests {
         std::fs::rename(&path, state.root().join("aside")).expect("renamed");
         log.append(b"3\n", now()).expect("appended");
         assert_eq!(std::fs::read(&path).expect("read"), b"3\n");
+    }
+
+    #[test]
+    fn something_else_in_the_place_of_the_newest_segment_is_passed_by() {
+        let (_tmp, state) = lab();
+        let mut log = Appender::open(&state).expect("opened");
+        log.append(b"1\n", now()).expect("appended");
+        let odd = state.events_dir().join(segment_name(2));
+        std::os::unix::fs::symlink("/dev/null", &odd).expect("a link");
+        log.append(b"2\n", now()).expect("appended");
+        let text = std::fs::read(state.events_dir().join(segment_name(3))).expect("read");
+        assert_eq!(text, b"2\n");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mws_cli::{Exit, Failure, Output};
-use mws_event::{Event, Source};
+use mws_event::{Event, Kind, Source};
 use mws_state::StateDir;
 use serde_json::{Value, json};
 
@@ -112,7 +112,8 @@ fn calls(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
         };
         out.line(format_args!("{name} ({how})\n  {text}"))?;
     }
-    for query in ["share a file", "list_labels", "browser click"] {
+    let queries = ["share a file", "list_labels", "browser click"];
+    for query in queries {
         let text = call(&mut client, "search_tools", &json!({"query": query}))?;
         let reply: Value = serde_json::from_str(&text).unwrap_or_default();
         let found = names(&reply["results"]);
@@ -121,7 +122,8 @@ fn calls(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
         out.line(format_args!("search_tools {query:?}\n  {kind}, {} bytes: {first}", text.len()))?;
     }
     let asked = Instant::now();
-    while recorded(&lab.state()) < before + calls.len() && asked.elapsed() < LOG_WAIT {
+    let expected = before + calls.len() + queries.len();
+    while recorded(&lab.state()) < expected && asked.elapsed() < LOG_WAIT {
         std::thread::sleep(POLL);
     }
     Ok(())
@@ -135,8 +137,11 @@ fn call(client: &mut Client, name: &str, arguments: &Value) -> Result<String, Fa
     Ok(if result["isError"] == true { format!("error: {text}") } else { text.to_owned() })
 }
 
-/// Number of calls that the proxy has recorded.
+/// Number of calls and searches that the proxy has recorded.
 fn recorded(state: &StateDir) -> usize {
-    let by_proxy = |e: &&Event| matches!(e, Event::Call(call) if call.src == Source::Proxy);
+    let by_proxy = |e: &&Event| match e {
+        Event::Call(call) => call.src == Source::Proxy,
+        Event::Record(record) => matches!(record.kind, Kind::Search { .. }),
+    };
     mws_state::read_events(state).0.iter().filter(by_proxy).count()
 }
