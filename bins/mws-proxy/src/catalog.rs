@@ -76,9 +76,9 @@ impl Shelf {
     /// Starts with what `catalog.json` holds.
     pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
         let tools = match read_file(&state.catalog(), FILE_MAX) {
-            Ok(_) if !upstream.memory.has_catalog() => None,
             Ok((bytes, _)) => match Catalog::parse(&bytes) {
-                Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new()))),
+                Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new())))
+                    .filter(|tools| upstream.memory.owns_catalog(tools.hash)),
                 Err(e) => {
                     tracing::warn!("{} is not used: {e}.", state.catalog().display());
                     let kind = Kind::ArtifactRejected { artifact: "catalog".into() };
@@ -205,9 +205,9 @@ impl Shelf {
         // Also when nothing changed: somebody may have deleted or damaged the file.
         let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
         tokio::task::spawn_blocking(move || {
-            match publish_if_changed(&path, &tools.catalog.to_json()) {
-                Ok(_) => memory.keep_catalog(),
-                Err(e) => tracing::warn!("Cannot keep the upstream's tool list: {e}."),
+            memory.keep_catalog(tools.hash);
+            if let Err(e) = publish_if_changed(&path, &tools.catalog.to_json()) {
+                tracing::warn!("Cannot keep the upstream's tool list: {e}.");
             }
         });
     }

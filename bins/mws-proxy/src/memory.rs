@@ -39,7 +39,14 @@ struct File {
     upstreams: BTreeMap<String, Entry>,
     /// Whose tools `catalog.json` holds.
     #[serde(default)]
-    catalog: Option<String>,
+    catalog: Option<Held>,
+}
+
+/// The owner of a catalog, and which catalog.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    upstream: String,
+    hash: String,
 }
 
 /// The entry of the configured upstream.
@@ -60,19 +67,24 @@ impl Memory {
         Self { state, key, entry: Mutex::new(entry), writing: Arc::default() }
     }
 
-    /// False when `catalog.json` is known to hold another upstream's tools.
-    pub(crate) fn has_catalog(&self) -> bool {
-        read(&self.state).catalog.is_none_or(|key| key == self.key)
+    /// False when the catalog on disk is known to be another one than this upstream's.
+    pub(crate) fn owns_catalog(&self, hash: u64) -> bool {
+        read(&self.state).catalog.is_none_or(|held| held == self.held(hash))
     }
 
-    /// Notes that `catalog.json` holds this upstream's tools. Reads and writes files.
-    pub(crate) fn keep_catalog(&self) {
+    /// Notes which catalog `catalog.json` is about to hold: before it is written, so that no kill in
+    /// between leaves another upstream's tools under this name. Reads and writes files.
+    pub(crate) fn keep_catalog(&self, hash: u64) {
         let entry = self.entry();
         change(&self.state, &self.writing, |file| {
-            file.catalog = Some(self.key.clone());
+            file.catalog = Some(self.held(hash));
             // Somebody may have deleted the file.
             file.upstreams.insert(self.key.clone(), entry);
         });
+    }
+
+    fn held(&self, hash: u64) -> Held {
+        Held { upstream: self.key.clone(), hash: format!("{hash:016x}") }
     }
 
     pub(crate) fn entry(&self) -> Entry {
