@@ -41,3 +41,5 @@ mod reload;
 mod stdio;
 /// What goes to standard error, and what when it is gone.
 mod talk;
+/// Upstreams behind https.
+mod tls;
