@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::edit::{Object, quote};
 use crate::fault::{Fault, FaultKind};
+use crate::lock::lock;
 use crate::rpc::{Era, Message};
 use crate::upstream::Upstream;
 
@@ -213,7 +214,7 @@ impl Shelf {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -17,6 +17,7 @@ use rmcp::service::{
 use rmcp::transport::Transport;
 
 use crate::fault::{Fault, FaultKind};
+use crate::lock::lock;
 use crate::rpc::{Era, Message};
 
 /// The name under which the proxy introduces itself.
@@ -72,7 +73,7 @@ pub(crate) async fn negotiate(exchange: Exchange, known: Known) -> Result<Handsh
     };
     let served = serve_client_with_lifecycle(config, transport, mode).await;
     let (fault, result) = {
-        let mut tap = tap.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tap = lock(&tap);
         (tap.fault.take(), tap.result.take())
     };
     let service = served.map_err(|e| {
@@ -121,7 +122,7 @@ struct Control {
 
 impl Control {
     fn tap(&self) -> std::sync::MutexGuard<'_, Tap> {
-        self.tap.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.tap)
     }
 
     /// Sends one message; its answer waits in the inbox.

@@ -10,6 +10,7 @@ use mws_search::{Index, Options, Reply};
 use mws_state::{Recorder, StateDir, now, read_file};
 
 use crate::catalog::Tools;
+use crate::lock::lock;
 
 const CURRENT_MAX: u64 = 1024;
 const SNAPSHOT_MAX: u64 = 256 * 1024 * 1024;
@@ -102,6 +103,6 @@ impl Finder {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.held)
     }
 }

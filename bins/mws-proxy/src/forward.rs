@@ -109,42 +109,28 @@ impl Proxy {
         }
     }
 
-    /// Sends a notification on; nobody waits for it.
-    pub(crate) async fn notify(
+    /// Sends on what nobody waits for: a notification, or an answer to a request of the upstream.
+    pub(crate) async fn tell(
         self: &Arc<Self>,
         headers: HeaderMap,
         message: &Message<'_>,
         caller: &Caller,
     ) -> Reply {
         match &self.upstream.link {
-            // The handshake with a process is the proxy's own.
-            Link::Stdio(_) if message.method.as_deref() == Some("notifications/initialized") => {
-                accepted()
-            }
+            Link::Http(http) => self.tell_http(http, headers, message, caller).await,
             Link::Stdio(stdio) => {
-                if let Ok((conn, _)) = stdio.any_conn(caller.era).await {
+                // The handshake with a process is the proxy's own, and it asks clients nothing.
+                let passes =
+                    message.method.as_deref().is_some_and(|m| m != "notifications/initialized");
+                if passes && let Ok((conn, _)) = stdio.any_conn(caller.era).await {
                     conn.notify(message, owner(caller)).await;
                 }
                 accepted()
             }
-            Link::Http(http) => self.answer_http(http, headers, message, caller).await,
         }
     }
 
-    /// Sends a client's answer to a request of the upstream on.
-    pub(crate) async fn answer(
-        self: &Arc<Self>,
-        headers: HeaderMap,
-        message: &Message<'_>,
-        caller: &Caller,
-    ) -> Reply {
-        match &self.upstream.link {
-            Link::Stdio(_) => accepted(),
-            Link::Http(http) => self.answer_http(http, headers, message, caller).await,
-        }
-    }
-
-    async fn answer_http(
+    async fn tell_http(
         self: &Arc<Self>,
         http: &Http,
         headers: HeaderMap,
@@ -273,9 +259,7 @@ impl Proxy {
         let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.record(Kind::UpstreamFailed { op: op.into(), kind: fault.kind.word().into(), ms });
     }
-}
 
-impl Proxy {
     /// A session's own stream, passed on; the upstream may say there that its tools changed.
     pub(crate) fn watched(self: &Arc<Self>, response: Reply) -> Reply {
         let (parts, incoming) = response.into_parts();

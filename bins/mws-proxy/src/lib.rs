@@ -23,6 +23,7 @@ mod handshake;
 mod headers;
 mod http;
 mod listing;
+mod lock;
 mod memory;
 mod meta;
 mod pipe;

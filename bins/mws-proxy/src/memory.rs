@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::control::Handshake;
+use crate::lock::lock;
 use crate::rpc::Era;
 
 /// Entries kept; a change of configuration must not make the file grow for ever.
@@ -88,14 +89,14 @@ impl Memory {
     }
 
     pub(crate) fn entry(&self) -> Entry {
-        self.entry.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        lock(&self.entry).clone()
     }
 
     /// Keeps a handshake. `verdict` is false for one that was not the outcome of a probe.
     pub(crate) fn keep(&self, shaken: &Handshake, verdict: bool) {
         let raw = RawValue::from_string(shaken.result.clone()).ok();
         let changed = {
-            let mut entry = self.entry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut entry = lock(&self.entry);
             let slot = match shaken.era {
                 Era::Modern => &mut entry.discover,
                 Era::Session => &mut entry.initialize,
@@ -131,7 +132,7 @@ impl Memory {
 }
 
 fn change(state: &StateDir, writing: &Mutex<()>, edit: impl FnOnce(&mut File)) {
-    let _alone = writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = lock(writing);
     let mut file = read(state);
     edit(&mut file);
     write(state, file);

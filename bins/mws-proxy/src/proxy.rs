@@ -5,7 +5,7 @@
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
@@ -21,6 +21,7 @@ use crate::finder::Finder;
 use crate::forward::Outgoing;
 use crate::headers;
 use crate::listing::{Listing, Rules};
+use crate::lock::lock;
 use crate::meta;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
@@ -88,8 +89,7 @@ impl Proxy {
         if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
             return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
-        let method = message.method.as_deref().map(str::to_owned);
-        match (method.as_deref(), message.id) {
+        match (message.method.as_deref(), message.id) {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
             (Some("initialize"), Some(_)) if caller.era == Era::Session => {
@@ -99,9 +99,7 @@ impl Proxy {
                 self.discover(headers, &message, id, caller).await
             }
             (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
-            (Some(_), None) => self.notify(headers, &message, &caller).await,
-            (None, Some(_)) => self.answer(headers, &message, &caller).await,
-            (None, None) => accepted(),
+            (Some(_), None) | (None, _) => self.tell(headers, &message, &caller).await,
         }
     }
 
@@ -330,10 +328,6 @@ fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Resul
 
 fn tool_error(id: &str, why: &str, era: Era) -> Reply {
     reply::json(200, rpc::result(id, &rpc::tool_result(why, true, era)))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The status for a notification or an answer that was taken in.

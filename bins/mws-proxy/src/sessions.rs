@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::lock::lock;
+
 /// Sessions remembered; beyond it the one that was used least recently goes.
 const SESSIONS: usize = 4096;
 
@@ -95,7 +97,7 @@ impl Sessions {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::headers;
 use crate::http::refuse;
+use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{MODERN, Message};
@@ -101,6 +102,6 @@ impl Streams {
     }
 
     fn streams(&self) -> MutexGuard<'_, Vec<Sender<Bytes>>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.0)
     }
 }

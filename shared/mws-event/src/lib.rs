@@ -15,7 +15,7 @@ pub use call::{Call, Source, Via};
 pub use id::WriterId;
 pub use line::{Event, LINE_MAX, ParseError};
 pub use record::{Kind, Record};
-pub use time::{DAY_MS, Timestamp, WhenError, parse_span_ms, parse_when};
+pub use time::{DAY_MS, Timestamp, WhenError, parse_when};
 
 /// Version of the line format written by this release.
 pub const VERSION: u32 = 1;

@@ -111,7 +111,7 @@ pub fn parse_when(text: &str, now: Timestamp) -> Result<Timestamp, WhenError> {
 }
 
 /// Reads a span such as `30d`, `12h`, `2w`, `15m`, `10s`; milliseconds.
-pub fn parse_span_ms(text: &str) -> Option<i64> {
+fn parse_span_ms(text: &str) -> Option<i64> {
     let unit = match text.as_bytes().last()? {
         b's' => 1000,
         b'm' => 60_000,

@@ -14,6 +14,7 @@ use tokio::process::Child;
 use tokio::sync::oneshot;
 
 use crate::fault::{Fault, FaultKind};
+use crate::lock::lock;
 
 /// Variables that pass: who and where one is, and how the network is reached. Everything else, keys
 /// above all, must be configured.
@@ -112,7 +113,7 @@ async fn keep_tail(mut stderr: tokio::process::ChildStderr, tail: Tail) {
         if n == 0 {
             return;
         }
-        let mut tail = tail.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tail = lock(&tail);
         tail.extend_from_slice(&buffer[..n]);
         let excess = tail.len().saturating_sub(STDERR_TAIL);
         tail.drain(..excess);
@@ -121,7 +122,7 @@ async fn keep_tail(mut stderr: tokio::process::ChildStderr, tail: Tail) {
 
 /// The last line of stderr that says something, fit for a message.
 pub(crate) fn last_words(tail: &Tail) -> Option<String> {
-    let tail = tail.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let tail = lock(tail);
     let text = String::from_utf8_lossy(&tail).into_owned();
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     let end = line.floor_char_boundary(300);

@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::edit::Edits;
 use crate::fault::{Fault, FaultKind};
-use crate::proxy::lock;
+use crate::lock::lock;
 use crate::rpc::{self, Era, META_SUBSCRIPTION, Message};
 use crate::upstream::child::{self, Tail};
 

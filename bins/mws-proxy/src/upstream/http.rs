@@ -21,6 +21,7 @@ use crate::control::{self, Exchange, Handshake, Known};
 use crate::edit::Object;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
+use crate::lock::lock;
 use crate::memory::Memory;
 use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
@@ -305,8 +306,4 @@ fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> Head
 
 fn request_id(text: &str) -> Option<String> {
     Message::parse(text.as_bytes()).ok().and_then(|m| m.id.map(str::to_owned))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

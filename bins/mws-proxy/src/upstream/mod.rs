@@ -11,7 +11,7 @@ mod stdio;
 
 use std::sync::Arc;
 
-use mws_config::{Config, UpstreamKind};
+use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
@@ -45,30 +45,17 @@ impl Upstream {
     /// # Errors
     /// A header or variable that cannot be resolved, or a URL that cannot be used.
     pub(crate) fn new(config: &Config, state: &StateDir, notices: Notices) -> Result<Self, String> {
-        let env = |name: &str| std::env::var(name).ok();
         let protocol = config.upstream.protocol.clone();
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
-                let mut resolved = Vec::new();
-                for (name, value) in headers {
-                    let value = value.resolve(env);
-                    let value = value.map_err(|e| format!("upstream.headers.{name}: {e}"))?;
-                    resolved.push((name.clone(), value));
-                }
+                let resolved = resolve(headers, "upstream.headers")?;
                 Link::Http(Box::new(Http::new(url, resolved, known, Arc::clone(&memory))?))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
-                let mut resolved = Vec::new();
-                for (name, value) in vars {
-                    let value = value.resolve(env);
-                    resolved.push((
-                        name.clone(),
-                        value.map_err(|e| format!("upstream.env.{name}: {e}"))?,
-                    ));
-                }
+                let resolved = resolve(vars, "upstream.env")?;
                 let command = child::Command {
                     program: command.clone(),
                     args: args.clone(),
@@ -155,6 +142,16 @@ pub(crate) fn own_request(era: Era, method: &str, mut params: Object<'_>) -> Str
 /// `clientInfo` of the proxy.
 pub(crate) fn client_info() -> String {
     format!("{{\"name\":\"{NAME}\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The values behind the references of a table of the configuration.
+fn resolve(table: &[(String, Secret)], field: &str) -> Result<Vec<(String, String)>, String> {
+    let env = |name: &str| std::env::var(name).ok();
+    let entry = |(name, value): &(String, Secret)| {
+        let value = value.resolve(env).map_err(|e| format!("{field}.{name}: {e}"))?;
+        Ok((name.clone(), value))
+    };
+    table.iter().map(entry).collect()
 }
 
 fn identity(kind: &UpstreamKind) -> String {

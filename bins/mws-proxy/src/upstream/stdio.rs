@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::fault::{Fault, FaultKind};
+use crate::lock::lock;
 use crate::memory::Memory;
-use crate::proxy::lock;
 use crate::rpc::{Era, Message};
 use crate::upstream::child::Command;
 use crate::upstream::conn::{Conn, Notices, ended};
