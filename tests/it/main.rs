@@ -37,6 +37,8 @@ mod real;
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// `search_tools` and the rank of what is called.
+mod search;
 /// The front on stdin and stdout.
 mod stdio;
 /// What goes to standard error, and what when it is gone.

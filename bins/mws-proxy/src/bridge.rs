@@ -120,17 +120,23 @@ pub(crate) fn in_version_of(result: &str, initialize: &Message<'_>) -> String {
     result.to_json()
 }
 
-/// A server without tools still has the meta-tools.
-pub(crate) fn with_tools(result: &str) -> Option<String> {
+/// A handshake's result with what the proxy adds: a server without tools still has the meta-tools, and
+/// `instructions` come before the server's own. Some clients cut long ones off at the end.
+pub(crate) fn with_ours(result: &str, instructions: &str) -> String {
     let mut result = Object::of(Some(result));
-    let capabilities_text = result.get("capabilities")?.to_owned();
-    let mut capabilities = Object::of(Some(&capabilities_text));
-    if capabilities.get("tools").is_some() {
-        return None;
+    if let Some(text) = result.get("capabilities").map(str::to_owned) {
+        let mut capabilities = Object::of(Some(&text));
+        if capabilities.get("tools").is_none() {
+            capabilities.set("tools", "{}");
+            result.set("capabilities", capabilities.to_json());
+        }
     }
-    capabilities.set("tools", "{}");
-    result.set("capabilities", capabilities.to_json());
-    Some(result.to_json())
+    if !instructions.is_empty() {
+        let theirs = result.get("instructions").and_then(json::string).unwrap_or_default();
+        let all = format!("{instructions}\n\n{theirs}");
+        result.set("instructions", quote(all.trim_end()));
+    }
+    result.to_json()
 }
 
 /// The HTTP status that goes with a JSON-RPC error in the stateless protocol.

@@ -6,6 +6,7 @@
 //! a request is never put at risk to record it.
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
+mod asked;
 mod batch;
 mod body;
 mod bridge;
@@ -19,6 +20,7 @@ mod edit;
 mod fault;
 mod finder;
 mod forward;
+mod guide;
 mod handshake;
 mod headers;
 mod http;
@@ -28,6 +30,7 @@ mod memory;
 mod meta;
 mod pipe;
 mod proxy;
+mod ranks;
 mod reply;
 mod rpc;
 mod serve;

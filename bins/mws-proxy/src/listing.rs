@@ -4,11 +4,12 @@
 //! caches depend on.
 //! Deliberately absent: the rest of the list result; see [`crate::proxy`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mws_catalog::{ListingOptions, client_problem};
+use mws_catalog::{Backends, ListingOptions, client_problem};
 
 use crate::catalog::Tools;
+use crate::guide::Guide;
 use crate::meta;
 
 /// A rendered listing.
@@ -18,6 +19,8 @@ pub(crate) struct Listing {
     pub(crate) json: String,
     /// Names in it, without the meta-tools.
     pub(crate) names: BTreeSet<String>,
+    /// What the server's instructions say of the search.
+    pub(crate) instructions: String,
 }
 
 /// What decides about the form of a listing.
@@ -26,6 +29,10 @@ pub(crate) struct Rules {
     pub(crate) options: ListingOptions,
     pub(crate) server_name: String,
     pub(crate) pins: BTreeSet<String>,
+    /// Backend → words about it.
+    pub(crate) hints: BTreeMap<String, String>,
+    /// Whether the server's instructions say how to search.
+    pub(crate) instructions: bool,
 }
 
 impl Listing {
@@ -35,7 +42,9 @@ impl Listing {
         working_set: Option<&BTreeSet<String>>,
         rules: &Rules,
     ) -> Self {
-        let mut parts = meta::definitions(rules.options.always_load);
+        let backends = tools.map(|tools| Backends::of(&tools.catalog)).unwrap_or_default();
+        let guide = Guide::of(&backends, &rules.hints);
+        let mut parts = meta::definitions(&guide, rules.options.always_load);
         let mut names = BTreeSet::new();
         let wanted: BTreeSet<&String> =
             working_set.into_iter().flatten().chain(&rules.pins).collect();
@@ -49,7 +58,7 @@ impl Listing {
                 names.insert(name.clone());
             }
         }
-        Self { json: format!("[{}]", parts.join(",")), names }
+        Self { json: format!("[{}]", parts.join(",")), names, instructions: guide.instructions }
     }
 
     /// Number of tools shown, meta-tools included.

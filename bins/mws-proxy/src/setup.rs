@@ -22,6 +22,7 @@ use crate::finder::Finder;
 use crate::http::PATH;
 use crate::listing::Rules;
 use crate::proxy::Proxy;
+use crate::ranks::Ranks;
 use crate::rpc::Era;
 use crate::sessions::Sessions;
 use crate::streams::Streams;
@@ -88,11 +89,14 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
         finder: Finder::new(state.clone(), options, config.search.vectors, Arc::clone(&recorder)),
         recorder,
         sessions: Sessions::default(),
+        ranks: Ranks::default(),
         streams,
         rules: Rules {
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            hints: config.backend_hints.clone(),
+            instructions: config.search.instructions,
         },
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
