@@ -39,6 +39,8 @@ mod record;
 mod reload;
 /// `search_tools` and the rank of what is called.
 mod search;
+/// A session client in front of an upstream without sessions.
+mod session_bridge;
 /// The front on stdin and stdout.
 mod stdio;
 /// What goes to standard error, and what when it is gone.

@@ -34,6 +34,7 @@ mod ranks;
 mod reply;
 mod rpc;
 mod serve;
+mod session_bridge;
 mod sessions;
 mod setup;
 mod sse;
