@@ -90,6 +90,28 @@ impl<'a> Object<'a> {
     }
 }
 
+/// The text of an object with these members set: in their places where they are there, else at the
+/// end. All other bytes stay.
+pub(crate) fn with(object: &str, set: &[(&str, String)]) -> String {
+    let members = json::members(object).unwrap_or_default();
+    let (mut edits, mut added) = (Edits::of(object), String::new());
+    for (key, value) in set {
+        if let Some(old) = json::get(&members, key) {
+            edits.replace(old, value.as_str());
+            continue;
+        }
+        if !members.is_empty() || !added.is_empty() {
+            added.push(',');
+        }
+        added.push_str(&quote(key));
+        added.push(':');
+        added.push_str(value);
+    }
+    let end = object.rfind('}').unwrap_or(object.len());
+    edits.replace(&object[end..end], added);
+    edits.apply()
+}
+
 /// A string as JSON text.
 pub(crate) fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()

@@ -91,7 +91,7 @@ impl Proxy {
         message: &Message<'_>,
         caller: &Caller,
     ) -> Result<Reply, Fault> {
-        let sent = http.send(Method::POST, headers::forwarded(&headers), as_ours(message).into());
+        let sent = http.send(Method::POST, http.forwarded(&headers), as_ours(message).into());
         let response = sent.await?;
         if response.status().is_server_error() {
             let status = response.status().as_u16();
@@ -133,7 +133,7 @@ impl Proxy {
             Ok(shaken) if shaken.era == Era::Session => {
                 return reply::json(200, rpc::result(id, &bridge::discover_result(&shaken.result)));
             }
-            Ok(_) => match self.discover_modern(headers, message, caller).await {
+            Ok(shaken) => match self.discover_modern(headers, message, caller, &shaken).await {
                 Ok(reply) => return reply,
                 Err(fault) => fault,
             },
@@ -146,6 +146,7 @@ impl Proxy {
             (None, Some(raw)) => bridge::discover_result(raw.get()),
             (None, None) => bridge::discover_result(&bridge::unknown_server()),
         };
+        let result = bridge::with_tools(&result).unwrap_or(result);
         reply::json(200, rpc::result(id, &result))
     }
 
@@ -154,16 +155,21 @@ impl Proxy {
         headers: HeaderMap,
         message: &Message<'_>,
         caller: Caller,
+        shaken: &Handshake,
     ) -> Result<Reply, Fault> {
         let mut out = Outgoing::of(message, headers, caller);
         match &self.upstream.link {
             Link::Http(http) => {
-                let headers = headers::forwarded(&out.headers);
+                let headers = http.forwarded(&out.headers);
                 let sent = http.send(Method::POST, headers, out.take_named().into());
                 let response = self.in_time(sent).await?;
                 self.learn(response, &out.id).await
             }
-            Link::Stdio(_) => Ok(self.forward(out, None).await),
+            Link::Stdio(_) => {
+                let result = bridge::with_tools(&shaken.result);
+                let result = result.as_deref().unwrap_or(&shaken.result);
+                Ok(reply::json(200, rpc::result(&out.id, result)))
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use mws_catalog::{ListingOptions, client_problem};
+use mws_catalog::{ListingOptions, META_TOOLS, client_problem};
 
 use crate::catalog::Tools;
 use crate::meta;
@@ -54,6 +54,6 @@ impl Listing {
 
     /// Number of tools shown, meta-tools included.
     pub(crate) fn len(&self) -> u64 {
-        self.names.len() as u64 + meta::NAMES.len() as u64
+        self.names.len() as u64 + META_TOOLS.len() as u64
     }
 }

@@ -13,6 +13,7 @@ use mws_catalog::json;
 use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
+use crate::advice::Advice;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
@@ -23,6 +24,7 @@ use crate::headers;
 use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
+use crate::notify::{self, Notifier};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
@@ -42,6 +44,8 @@ pub(crate) struct Proxy {
     pub(crate) streams: Arc<Streams>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
+    /// There when clients are to hear of a changed listing.
+    pub(crate) notifier: Option<Notifier>,
     pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }
@@ -97,6 +101,13 @@ impl Proxy {
             }
             (Some("server/discover"), Some(id)) => {
                 self.discover(headers, &message, id, caller).await
+            }
+            (Some("subscriptions/listen"), Some(id)) if notify::asks_for_tools(&message) => {
+                let reply = self.forward(Outgoing::of(&message, headers, caller), None).await;
+                match &self.notifier {
+                    Some(notifier) => notifier.joined(reply, Some(id)),
+                    None => reply,
+                }
             }
             (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
             (Some(_), None) | (None, _) => self.tell(headers, &message, &caller).await,
@@ -164,8 +175,12 @@ impl Proxy {
                         return tool_error(id, &why, caller.era);
                     }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
-                    let out = self.unwrapped(headers, message, &inner, caller);
-                    self.forward(out, Some(call)).await
+                    let (out, advice) = self.unwrapped(headers, message, inner, caller);
+                    let reply = self.forward(out, Some(call)).await;
+                    match advice {
+                        Some(advice) => advice.given_with(reply, id).await,
+                        None => reply,
+                    }
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
@@ -185,9 +200,9 @@ impl Proxy {
         &self,
         mut headers: HeaderMap,
         message: &Message<'_>,
-        inner: &meta::Inner,
+        inner: meta::Inner,
         caller: Caller,
-    ) -> Outgoing {
+    ) -> (Outgoing, Option<Advice>) {
         let tools = self.shelf.last();
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
@@ -201,10 +216,11 @@ impl Proxy {
         let params_text = message.params.unwrap_or("{}");
         let mut params = Object::of(Some(params_text));
         params.set("name", quote(&inner.name));
-        params.set("arguments", arguments);
+        params.set("arguments", arguments.as_str());
         let mut edits = Edits::of(message.text);
         edits.replace(params_text, params.to_json());
-        Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) }
+        let out = Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) };
+        (out, tools.map(|tools| Advice { tools, tool: inner.name, arguments }))
     }
 
     async fn search(
@@ -252,8 +268,12 @@ impl Proxy {
         }
         let tools = self.shelf.last()?;
         let known = tools.catalog.tools().iter().map(mws_catalog::Tool::name);
-        let near = mws_config::nearest(name, known);
-        let hint = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+        let near = mws_config::nearest_names(name, known, 3);
+        let hint = if near.is_empty() {
+            String::new()
+        } else {
+            format!(" The nearest names: {}.", near.join(", "))
+        };
         Some(format!("There is no tool {name:?}.{hint} search_tools finds tools by what they do."))
     }
 
@@ -262,7 +282,7 @@ impl Proxy {
     }
 
     /// The listing for this catalog and the working set in force; rendered when one of them changed.
-    fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
+    pub(crate) fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
         let working_set = self.working_set();
         let mut rendered = lock(&self.rendered);
         let same = |a: Option<&Arc<Tools>>| match (a, tools) {

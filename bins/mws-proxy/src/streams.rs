@@ -28,6 +28,18 @@ impl Proxy {
         method: &Method,
         headers: &HeaderMap,
     ) -> Reply {
+        let reply = self.stream_or_end(method, headers).await;
+        match &self.notifier {
+            // The upstream has no stream for sessions, but we have something to say.
+            Some(notifier) if reply.status() == StatusCode::METHOD_NOT_ALLOWED => {
+                notifier.joined(self.streams.open(), None)
+            }
+            Some(notifier) => notifier.joined(reply, None),
+            None => reply,
+        }
+    }
+
+    async fn stream_or_end(self: &Arc<Self>, method: &Method, headers: &HeaderMap) -> Reply {
         let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
         if version.is_some_and(|version| version >= MODERN) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
@@ -47,7 +59,7 @@ impl Proxy {
             Link::Http(http) => {
                 let nothing = Message::parse(b"{}").ok();
                 let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
-                let mut headers = headers::forwarded(headers);
+                let mut headers = http.forwarded(headers);
                 let opened = match &caller {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
                     None => Ok(None),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -47,6 +47,9 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
+    /// own requests need one, too.
+    lent: Option<Mutex<Option<HeaderValue>>>,
 }
 
 /// The proxy's own conversation with the upstream.
@@ -77,6 +80,7 @@ impl Http {
         own: Vec<(String, String)>,
         known: Known,
         memory: Arc<Memory>,
+        forward_authorization: bool,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
         let mut headers = HeaderMap::new();
@@ -97,7 +101,24 @@ impl Http {
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
+            lent: forward_authorization.then(Mutex::default),
         })
+    }
+
+    /// The client's headers as this upstream gets them.
+    pub(crate) fn forwarded(&self, client: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::forwarded(client);
+        if let (Some(lent), Some(value)) = (&self.lent, client.get(AUTHORIZATION)) {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            *lock(lent) = Some(value.clone());
+            headers.insert(AUTHORIZATION, value);
+        }
+        headers
+    }
+
+    fn lent(&self) -> Option<HeaderValue> {
+        self.lent.as_ref().and_then(|lent| lock(lent).clone())
     }
 
     /// Sends a request as given and returns the response with its body still to come.
@@ -155,12 +176,13 @@ impl Http {
 
     /// Posts one message of a handshake; keeps the session id and version that come back.
     fn exchange(&self, seen: Arc<Mutex<Seen>>) -> Exchange {
-        let sender = self.sender.clone();
+        let (sender, lent) = (self.sender.clone(), self.lent());
         Arc::new(move |text: String| {
-            let (sender, seen) = (sender.clone(), Arc::clone(&seen));
+            let (sender, seen, lent) = (sender.clone(), Arc::clone(&seen), lent.clone());
             Box::pin(async move {
                 let Seen { session_id, version } = lock(&seen).clone();
-                let headers = own_headers(&text, session_id.as_deref(), version.as_deref());
+                let (session, version) = (session_id.as_deref(), version.as_deref());
+                let headers = own_headers(&text, session, version, lent);
                 let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
                 let response = sent.await?;
                 let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
@@ -183,7 +205,7 @@ impl Http {
             let control = self.control().await?;
             let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
-            let headers = own_headers(&text, session, Some(&control.shaken.version));
+            let headers = own_headers(&text, session, Some(&control.shaken.version), self.lent());
             let response = self.send(Method::POST, headers, text.into()).await?;
             match refused_session(response, session).await? {
                 Ok(response) => return answer_in(response, "0").await,
@@ -286,8 +308,14 @@ fn negotiated(answer: &str) -> Option<String> {
 }
 
 /// Headers of a message of our own; `version` is the negotiated one.
-fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> HeaderMap {
+fn own_headers(
+    text: &str,
+    session: Option<&str>,
+    version: Option<&str>,
+    lent: Option<HeaderValue>,
+) -> HeaderMap {
     let mut map = HeaderMap::new();
+    map.extend(lent.map(|value| (AUTHORIZATION, value)));
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     if let Some(session) = session {

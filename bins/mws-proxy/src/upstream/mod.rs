@@ -52,7 +52,9 @@ impl Upstream {
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                Link::Http(Box::new(Http::new(url, resolved, known, Arc::clone(&memory))?))
+                let lends = config.upstream.forward_authorization;
+                let http = Http::new(url, resolved, known, Arc::clone(&memory), lends)?;
+                Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
                 let resolved = resolve(vars, "upstream.env")?;
