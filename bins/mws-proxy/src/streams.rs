@@ -12,7 +12,6 @@ use tokio::sync::mpsc::{self, Sender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::headers;
 use crate::http::refuse;
 use crate::lock::lock;
 use crate::proxy::Proxy;
