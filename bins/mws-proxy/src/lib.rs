@@ -37,6 +37,7 @@ mod sessions;
 mod setup;
 mod sse;
 mod streams;
+mod timer;
 mod upstream;
 mod working_set;
 

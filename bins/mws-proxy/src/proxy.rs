@@ -186,8 +186,7 @@ impl Proxy {
             },
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
-                let tools = self.shelf.last();
-                let listed = self.listing(tools.as_ref()).names.contains(name);
+                let listed = self.last_listing().names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
                 let call = self.open_call(ts, name, via, &caller);
                 self.forward(Outgoing::of(message, headers, caller), Some(call)).await
@@ -279,6 +278,12 @@ impl Proxy {
 
     fn has_tool(&self, name: &str) -> bool {
         self.shelf.last().is_some_and(|tools| tools.catalog.get(name).is_some())
+    }
+
+    /// The listing that clients saw last: a call looks at no file.
+    fn last_listing(&self) -> Arc<Listing> {
+        let seen = lock(&self.rendered).as_ref().map(|rendered| Arc::clone(&rendered.listing));
+        seen.unwrap_or_else(|| self.listing(self.shelf.last().as_ref()))
     }
 
     /// The listing for this catalog and the working set in force; rendered when one of them changed.

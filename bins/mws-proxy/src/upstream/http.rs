@@ -11,8 +11,6 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Uri};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use mws_catalog::json;
 
 use crate::body;
@@ -27,13 +25,8 @@ use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::upstream::answer::{answer_in, refused_session};
 use crate::upstream::own_request;
+use crate::upstream::pool::{Failed, Pool};
 
-#[cfg(feature = "tls")]
-type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
-#[cfg(not(feature = "tls"))]
-type Connector = HttpConnector;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// From the request to the head of the response.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 /// For each step of a handshake.
@@ -69,7 +62,7 @@ struct Seen {
 /// What sends requests; cheap to clone.
 #[derive(Clone)]
 struct Sender {
-    client: Client<Connector, Full<Bytes>>,
+    pool: Arc<Pool>,
     uri: Uri,
     headers: HeaderMap,
 }
@@ -91,12 +84,9 @@ impl Http {
             value.set_sensitive(true);
             headers.append(header, value);
         }
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build(connector(&uri)?);
+        let pool = Arc::new(Pool::new(&uri)?);
         Ok(Self {
-            sender: Sender { client, uri, headers },
+            sender: Sender { pool, uri, headers },
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
@@ -240,19 +230,20 @@ impl Sender {
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
-        match tokio::time::timeout(timeout, self.client.request(request)).await {
+        match tokio::time::timeout(timeout, self.pool.request(request)).await {
             Ok(Ok(response)) => Ok(response.map(body::passed)),
-            Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
-            Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
+            Ok(Err(Failed::Connect(e))) => Err(self.unreachable(&*e)),
+            Ok(Err(Failed::Closed)) => {
+                Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
+            }
             Err(_) => Err(silent(timeout)),
         }
     }
 
     /// Names the host only: a URL may hold secrets in its user info or query.
-    fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Fault {
-        let mut cause: &dyn std::error::Error = error;
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Fault {
+        let mut cause = error;
         while let Some(next) = cause.source() {
             cause = next;
         }
@@ -267,37 +258,6 @@ impl Sender {
 
 fn silent(after: Duration) -> Fault {
     Fault::new(FaultKind::Timeout, format!("the upstream did not answer in {} s", after.as_secs()))
-}
-
-#[cfg(feature = "tls")]
-fn connector(uri: &Uri) -> Result<Connector, String> {
-    let mut http = plain();
-    http.enforce_http(false);
-    let builder = hyper_rustls::HttpsConnectorBuilder::new();
-    // The root certificates cost memory; only an https upstream needs them.
-    let builder = if uri.scheme_str() == Some("https") {
-        builder.with_native_roots().map_err(|e| format!("cannot load root certificates: {e}"))?
-    } else {
-        let roots = rustls::RootCertStore::empty();
-        let config = rustls::ClientConfig::builder();
-        builder.with_tls_config(config.with_root_certificates(roots).with_no_client_auth())
-    };
-    Ok(builder.https_or_http().enable_http1().wrap_connector(http))
-}
-
-#[cfg(not(feature = "tls"))]
-fn connector(uri: &Uri) -> Result<Connector, String> {
-    if uri.scheme_str() == Some("https") {
-        return Err("upstream.url: this build has no TLS; use an http URL".into());
-    }
-    Ok(plain())
-}
-
-fn plain() -> HttpConnector {
-    let mut http = HttpConnector::new();
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    http
 }
 
 /// `result.protocolVersion` of an answer to `initialize`.

@@ -7,7 +7,10 @@ mod answer;
 mod child;
 mod conn;
 mod http;
+mod pool;
 mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 
