@@ -109,7 +109,7 @@ fn turn(target: &Target<'_>, clients: &mut [Client], length: Duration) -> Fallib
     let started = Instant::now();
     let mut times = Vec::new();
     std::thread::scope(|scope| -> Fallible<()> {
-        let run = |client: &mut Client| -> Result<Vec<f64>, String> {
+        let run = move |client: &mut Client| -> Result<Vec<f64>, String> {
             let mut times = Vec::new();
             while started.elapsed() < length {
                 let sent = Instant::now();
@@ -119,7 +119,7 @@ fn turn(target: &Target<'_>, clients: &mut [Client], length: Duration) -> Fallib
             Ok(times)
         };
         let (first, others) = clients.split_first_mut().ok_or("no client")?;
-        let others: Vec<_> = others.iter_mut().map(|c| scope.spawn(|| run(c))).collect();
+        let others: Vec<_> = others.iter_mut().map(|c| scope.spawn(move || run(c))).collect();
         times.extend(run(first)?);
         for other in others {
             times.extend(other.join().map_err(|_| "a client failed")??);
