@@ -21,7 +21,7 @@ use crate::edit::{Edits, with};
 use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
-use crate::rpc::{META_SUBSCRIPTION, Message};
+use crate::rpc::{Era, META_SUBSCRIPTION, Message};
 use crate::sse::{self, EVENT_MAX, Splitter};
 
 /// How often the published files are looked at.
@@ -86,10 +86,11 @@ pub(crate) async fn watch(proxy: Arc<Proxy>) {
     let mut told = None;
     loop {
         let listing = proxy.listing(proxy.shelf.last().as_ref());
-        if told.as_ref().is_some_and(|told: &String| *told != listing.json) {
+        let changed = |told: &String| told != listing.result(Era::Session);
+        if told.as_ref().is_some_and(changed) {
             notifier.announce();
         }
-        told = Some(listing.json.clone());
+        told = Some(listing.result(Era::Session).to_owned());
         tokio::time::sleep(PERIOD).await;
     }
 }

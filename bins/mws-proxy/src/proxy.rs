@@ -32,9 +32,6 @@ use crate::streams::Streams;
 use crate::upstream::Upstream;
 use crate::working_set;
 
-/// The longest a listing may be kept by a client, in milliseconds: the working set may change.
-const TTL_MS: u64 = 60_000;
-
 /// Everything a request needs.
 pub(crate) struct Proxy {
     pub(crate) upstream: Arc<Upstream>,
@@ -126,31 +123,14 @@ impl Proxy {
         }
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
-        let mut result = Object::of(None);
-        result.set("tools", listing.json.clone());
-        for (key, value) in Object::of(tools.as_ref().map(|t| t.rest.as_str())).into_members() {
-            result.set(&key, value);
-        }
-        match caller.era {
-            Era::Modern => {
-                let ttl = result.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok()).unwrap_or(0);
-                result.set("ttlMs", ttl.min(TTL_MS).to_string());
-                crate::bridge::complete(&mut result, "tools/list");
-            }
-            Era::Session => {
-                for key in ["resultType", "ttlMs", "cacheScope"] {
-                    result.remove(key);
-                }
-            }
-        }
         self.record(Kind::List {
             listed: listing.len(),
             catalog: tools.as_ref().map_or(0, |t| t.catalog.len() as u64),
-            bytes: listing.json.len() as u64,
+            bytes: listing.bytes,
             catalog_bytes: tools.as_ref().map_or(0, |t| t.bytes),
             client: caller.client.clone(),
         });
-        reply::json(200, rpc::result(id, &result.to_json()))
+        reply::json(200, rpc::result(id, listing.result(caller.era)))
     }
 
     async fn call(

@@ -1,8 +1,8 @@
-//! The timer behind the front's time limit for request heads.
+//! Time limits for what nearly always ends long before them.
 //!
-//! Invariant: a limit is kept to the moment. What is put off is only the arming: a connection with one
-//! request after the other would otherwise arm and wake the runtime's clock for each of them.
-//! Deliberately absent: anything but the limit of one connection.
+//! Invariant: a limit is kept to the moment. What is put off is only the arming: one request after the
+//! other would otherwise arm the runtime's clock each time, and often wake it.
+//! Deliberately absent: intervals.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,11 +16,32 @@ use crate::lock::lock;
 
 type Armed = Pin<Box<tokio::time::Sleep>>;
 
-/// The timer of one connection.
-#[derive(Clone, Default)]
+/// The timer of one connection, or of all requests to one upstream.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LazyTimer {
     /// What was armed for the request before.
     spare: Arc<Mutex<Option<Armed>>>,
+}
+
+impl LazyTimer {
+    /// What `future` gives, unless it takes longer than `limit`.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut end = self.limit(Instant::now() + limit);
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => Pin::new(&mut end).poll(cx).map(|()| None),
+        })
+        .await
+    }
+
+    fn limit(&self, deadline: Instant) -> Limit {
+        Limit { deadline, armed: lock(&self.spare).take(), spare: Arc::clone(&self.spare) }
+    }
 }
 
 impl Timer for LazyTimer {
@@ -29,11 +50,7 @@ impl Timer for LazyTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Limit {
-            deadline,
-            armed: lock(&self.spare).take(),
-            spare: Arc::clone(&self.spare),
-        })
+        Box::pin(self.limit(deadline))
     }
 }
 
@@ -88,6 +105,9 @@ mod tests {
         let passed = start.elapsed();
         assert!(passed >= Duration::from_millis(80), "{passed:?}");
         timer.sleep(Duration::from_millis(1)).await;
+        let never = std::future::pending::<()>();
+        assert_eq!(timer.within(Duration::from_millis(5), never).await, None);
+        assert_eq!(timer.within(Duration::from_millis(5), async { 7 }).await, Some(7));
         assert!(lock(&timer.spare).is_some());
     }
 }

@@ -23,6 +23,7 @@ use crate::lock::lock;
 use crate::memory::Memory;
 use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
+use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
 use crate::upstream::own_request;
 use crate::upstream::pool::{Failed, Pool};
@@ -63,6 +64,7 @@ struct Seen {
 #[derive(Clone)]
 struct Sender {
     pool: Arc<Pool>,
+    timer: LazyTimer,
     uri: Uri,
     headers: HeaderMap,
 }
@@ -86,7 +88,7 @@ impl Http {
         }
         let pool = Arc::new(Pool::new(&uri)?);
         Ok(Self {
-            sender: Sender { pool, uri, headers },
+            sender: Sender { pool, timer: LazyTimer::default(), uri, headers },
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
@@ -231,13 +233,13 @@ impl Sender {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.headers_mut() = headers;
-        match tokio::time::timeout(timeout, self.pool.request(request)).await {
-            Ok(Ok(response)) => Ok(response.map(body::passed)),
-            Ok(Err(Failed::Connect(e))) => Err(self.unreachable(&*e)),
-            Ok(Err(Failed::Closed)) => {
+        match self.timer.within(timeout, self.pool.request(request)).await {
+            Some(Ok(response)) => Ok(response.map(body::passed)),
+            Some(Err(Failed::Connect(e))) => Err(self.unreachable(&*e)),
+            Some(Err(Failed::Closed)) => {
                 Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
             }
-            Err(_) => Err(silent(timeout)),
+            None => Err(silent(timeout)),
         }
     }
 
