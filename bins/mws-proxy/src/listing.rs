@@ -5,6 +5,7 @@
 //! Deliberately absent: when to make them anew; see [`crate::proxy`].
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use mws_catalog::{ListingOptions, META_TOOLS, client_problem};
 
@@ -13,6 +14,7 @@ use crate::catalog::Tools;
 use crate::edit::Object;
 use crate::meta;
 use crate::rpc::Era;
+use crate::session_bridge::strict_tools;
 
 /// The longest a listing may be kept by a client, in milliseconds: the working set may change.
 const TTL_MS: u64 = 60_000;
@@ -25,6 +27,8 @@ pub(crate) struct Listing {
     /// The whole result, for stateless clients and for sessions.
     modern: String,
     session: String,
+    /// For sessions in front of a stateless upstream; made when the first of them asks.
+    strict: OnceLock<String>,
     /// Names in it, without the meta-tools.
     pub(crate) names: BTreeSet<String>,
 }
@@ -62,7 +66,7 @@ impl Listing {
         let rest = tools.map(|tools| tools.rest.as_str());
         let (modern, session) =
             (result(&list, rest, Era::Modern), result(&list, rest, Era::Session));
-        Self { bytes: list.len() as u64, modern, session, names }
+        Self { bytes: list.len() as u64, modern, session, strict: OnceLock::new(), names }
     }
 
     /// The result of `tools/list` for a client of this era.
@@ -71,6 +75,16 @@ impl Listing {
             Era::Modern => &self.modern,
             Era::Session => &self.session,
         }
+    }
+
+    /// The result for a session that is carried over to a stateless upstream.
+    pub(crate) fn strict_result(&self) -> &str {
+        self.strict.get_or_init(|| {
+            let mut result = Object::of(Some(&self.session));
+            let list = result.get("tools").map(strict_tools);
+            result.set("tools", list.unwrap_or_default());
+            result.to_json()
+        })
     }
 
     /// Number of tools shown, meta-tools included.

@@ -130,7 +130,12 @@ impl Proxy {
             catalog_bytes: tools.as_ref().map_or(0, |t| t.bytes),
             client: caller.client.clone(),
         });
-        reply::json(200, rpc::result(id, listing.result(caller.era)))
+        let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
+        let result = match own {
+            Some(own) if own.talk.get().is_some() => listing.strict_result(),
+            _ => listing.result(caller.era),
+        };
+        reply::json(200, rpc::result(id, result))
     }
 
     async fn call(

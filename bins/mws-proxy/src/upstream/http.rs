@@ -44,6 +44,8 @@ pub(crate) struct Http {
     /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
     /// own requests need one, too.
     lent: Option<Mutex<Option<HeaderValue>>>,
+    /// The configuration says that the upstream has no sessions.
+    stateless: bool,
 }
 
 /// The proxy's own conversation with the upstream.
@@ -74,6 +76,7 @@ impl Http {
         url: &str,
         own: Vec<(String, String)>,
         known: Known,
+        forced: bool,
         memory: Arc<Memory>,
         forward_authorization: bool,
     ) -> Result<Self, String> {
@@ -89,6 +92,7 @@ impl Http {
         let pool = Arc::new(Pool::new(&uri)?);
         Ok(Self {
             sender: Sender { pool, timer: LazyTimer::default(), uri, headers },
+            stateless: forced && known == Known::Modern,
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
@@ -121,6 +125,11 @@ impl Http {
         body: Bytes,
     ) -> Result<Reply, Fault> {
         self.sender.send(method, headers, body, HEAD_TIMEOUT).await
+    }
+
+    /// True when the configuration says that the upstream has no sessions.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.stateless
     }
 
     /// What the upstream said of itself; negotiates at the first call.

@@ -52,11 +52,12 @@ impl Upstream {
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
+        let forced = protocol.is_some();
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
                 let lends = config.upstream.forward_authorization;
-                let http = Http::new(url, resolved, known, Arc::clone(&memory), lends)?;
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), lends)?;
                 Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
@@ -67,7 +68,6 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                let forced = protocol.is_some();
                 Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
             }
         };
