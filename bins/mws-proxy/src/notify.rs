@@ -195,7 +195,7 @@ mod tests {
     async fn ours_stands_between_two_events_and_never_inside_one() {
         let notifier = Notifier::default();
         let (upstream, frames) = mpsc::channel::<String>(8);
-        let body = crate::body::Channel::boxed(frames, |text: String| Bytes::from(text));
+        let body = crate::body::Channel::boxed(None, frames, |text: String| Bytes::from(text));
         let mut reply = notifier.joined(reply::stream(body), Some("7"));
         let send = |text: &str| upstream.try_send(text.to_owned()).expect("room");
         send(
