@@ -4,13 +4,10 @@
 //! result, since clients take a JSON-RPC error for a broken server.
 //! Deliberately absent: ranking and forwarding, and the arguments of `search_tools` ([`crate::asked`]).
 
-use mws_catalog::json;
+use mws_catalog::{META_TOOLS, json};
 
 use crate::edit::{Edits, quote};
 use crate::guide::Guide;
-
-/// Names of the meta-tools.
-pub(crate) const NAMES: [&str; 2] = ["search_tools", "call_tool"];
 
 const SEARCH_SCHEMA: &str = r#""inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, exact tool names, or a backend"},"backend":{"type":"string"},"limit":{"type":"integer"},"detail":{"enum":["brief","best","full"]}}},"annotations":{"title":"Search tools","readOnlyHint":true,"openWorldHint":false}"#;
 
@@ -26,12 +23,12 @@ pub(crate) fn definitions(guide: &Guide, always_load: bool) -> Vec<String> {
         let description = quote(description);
         format!("{{\"name\":\"{name}\",\"description\":{description},{schema}{hint}}}")
     };
-    NAMES.into_iter().zip(parts).map(define).collect()
+    META_TOOLS.into_iter().zip(parts).map(define).collect()
 }
 
 /// True for a name that means a meta-tool.
 pub(crate) fn is_meta(name: &str) -> bool {
-    NAMES.contains(&name)
+    META_TOOLS.contains(&name)
 }
 
 /// What a `call_tool` asks for.
@@ -99,7 +96,7 @@ mod tests {
             let list = format!("{{\"tools\":[{}]}}", definitions(&guide, always_load).join(","));
             let (catalog, rejected) = mws_catalog::Catalog::parse(list.as_bytes()).expect("a list");
             let names: Vec<_> = catalog.tools().iter().map(mws_catalog::Tool::name).collect();
-            assert_eq!((names.as_slice(), rejected.len()), (&NAMES[..], 0));
+            assert_eq!((names.as_slice(), rejected.len()), (&META_TOOLS[..], 0));
             assert_eq!(list.matches("alwaysLoad").count(), if always_load { 2 } else { 0 });
         }
     }
