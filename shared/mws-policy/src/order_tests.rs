@@ -1,10 +1,10 @@
 //! The same log in any order of lines, with lines repeated, gives the same bytes.
 
-use mws_config::Thresholds;
+use mws_config::{OnChange, Thresholds};
 use mws_event::{Call, Event, Source, Via};
 
 use crate::testing::at;
-use crate::{Pins, WorkingSet, decide, merge};
+use crate::{History, Log, Pins, WorkingSet, decide, merge};
 
 /// A small generator, so that a failing seed can be named.
 struct Random(u64);
@@ -44,10 +44,11 @@ impl Random {
 }
 
 fn bytes(events: &[Event]) -> Vec<u8> {
-    let merged = merge(events, at(3900.0), 1);
-    let thresholds = Thresholds::default();
-    let pins = Pins::default();
-    let decisions = decide(&merged.calls, &pins, None, &thresholds, at(3900.0));
+    let (end, thresholds, pins) = (at(3900.0), Thresholds::default(), Pins::default());
+    let log: Log = events.iter().collect();
+    let merged = merge(&log, end, 1);
+    let history = History::of(&merged.calls, &pins, None, 0, end);
+    let decisions = decide(&history, log.definitions(), OnChange::Warn, &thresholds);
     let figures = format!("{:?}", merged.calls);
     let set = WorkingSet::new(&decisions, &thresholds, merged.through);
     [set.to_bytes(), figures.into_bytes()].concat()

@@ -2,9 +2,10 @@
 //!
 //! Invariant: a test reads as a table. Deliberately absent: anything the software itself uses.
 
+use mws_config::{OnChange, Thresholds};
 use mws_event::{Call, DAY_MS, Event, Source, Timestamp, Via};
 
-use crate::merge;
+use crate::{Decision, History, Log, Offer, Offers, Pins, Through, decide, merge};
 
 /// Day 0 of every story.
 pub(crate) const EPOCH: i64 = 1_772_323_200_000; // 2026-03-01T00:00:00Z
@@ -52,11 +53,32 @@ fn told(line: &str) -> Event {
 
 /// `tool: successes/sessions/failures` for each tool, counted with a gap of 30 minutes.
 pub(crate) fn totals(events: &[Event]) -> String {
-    let merged = merge(events, day(10_000), 30);
-    let usage = crate::usage_by_tool(&merged.calls);
-    let totals = usage.iter().map(|(tool, u)| {
-        let sessions = crate::usage::sessions(&u.successes);
-        format!("{tool}: {}/{sessions}/{}", u.successes.len(), u.failed)
+    let log: Log = events.iter().collect();
+    let merged = merge(&log, day(10_000), 30);
+    let pins = crate::Pins::default();
+    let history = History::of(&merged.calls, &pins, None, 0, day(10_000));
+    let totals = history.tools.iter().map(|t| {
+        format!("{}: {}/{}/{}", t.name, t.successes.len(), t.sessions, t.failed)
     });
     totals.collect::<Vec<_>>().join(", ")
+}
+
+/// What is decided at the start of day `as_of`, and how far the log was read.
+pub(crate) fn decisions(
+    given: &[Event],
+    pins: &Pins,
+    catalog: Option<&Offers>,
+    thresholds: &Thresholds,
+    as_of: Timestamp,
+) -> (Vec<Decision>, Option<Through>) {
+    let log: Log = given.iter().collect();
+    let merged = merge(&log, as_of, 30);
+    let history = History::of(&merged.calls, pins, catalog, 1000, as_of);
+    (decide(&history, log.definitions(), OnChange::Warn, thresholds), merged.through)
+}
+
+/// Tools of 100 tokens each.
+pub(crate) fn offers(names: &[&str]) -> Offers {
+    let offer = |name: &&str| ((*name).to_owned(), Offer { tokens: 100, hash: format!("of {name}") });
+    names.iter().map(offer).collect()
 }
