@@ -17,6 +17,12 @@ use crate::definitions::Definitions;
 /// Call ids shorter than this are counters of a local model, unique within a session only.
 const SURE_ID: usize = 20;
 
+/// The usual estimate; no tokenizer is at hand.
+pub const BYTES_PER_TOKEN: u64 = 4;
+
+/// What an answer of `search_tools` is taken to have while the log has none.
+const SEARCH_BYTES: u64 = 4_000;
+
 /// The events of a log, in the form that [`crate::merge`] reads.
 #[derive(Debug, Default)]
 pub struct Log {
@@ -96,12 +102,18 @@ impl Log {
     }
 
     /// Number and bytes of the answers of `search_tools` before `as_of`, each once.
-    pub fn searches(&self, as_of: Timestamp) -> (u64, u64) {
+    fn searches(&self, as_of: Timestamp) -> (u64, u64) {
         let mut searches: Vec<Search> =
             self.searches.iter().copied().filter(|search| search.ts < as_of).collect();
         searches.sort_unstable();
         searches.dedup_by_key(|search| search.key);
         (searches.len() as u64, searches.iter().map(|search| search.bytes).sum())
+    }
+
+    /// Tokens that a search costs, by the answers before `as_of`.
+    pub fn search_tokens(&self, as_of: Timestamp) -> u64 {
+        let (searches, bytes) = self.searches(as_of);
+        bytes.checked_div(searches).unwrap_or(SEARCH_BYTES).div_ceil(BYTES_PER_TOKEN)
     }
 
     pub(crate) fn name(&self, name: Name) -> &str {

@@ -72,6 +72,16 @@ impl Figures {
     }
 }
 
+impl<'a> Day<'a> {
+    /// The set, by name.
+    pub fn listed(&self) -> Vec<&'a str> {
+        let promoted = self.promoted.iter().map(|(tool, _)| *tool);
+        let mut names: Vec<&str> = promoted.chain(self.kept.iter().copied()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
 impl<'a> Replay<'a> {
     /// Sums up a walk.
     pub fn figures(&self, walk: &Walk) -> Figures {

@@ -85,6 +85,11 @@ impl<'a> Replay<'a> {
         self.sessions.len()
     }
 
+    /// Whether it is known what each tool costs.
+    pub fn has_prices(&self) -> bool {
+        self.history.has_catalog
+    }
+
     /// Walks the days under one policy.
     pub fn walk(&self, thresholds: &Thresholds) -> Walk {
         walk::walk(self, thresholds)
