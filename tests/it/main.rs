@@ -31,12 +31,16 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// Definitions that change, and the start without history.
+mod promised;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The history walked again.
+mod replay;
 /// The front on stdin and stdout.
 mod stdio;
 /// What goes to standard error, and what when it is gone.

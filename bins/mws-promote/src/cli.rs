@@ -70,7 +70,7 @@ pub struct Cli {
     pub as_of: Option<String>,
 
     /// Print the decision on each tool and touch nothing
-    #[arg(short = 'n', long, conflicts_with = "output")]
+    #[arg(short = 'n', long)]
     pub dry_run: bool,
 
     /// With -n or -o: exit 3 when other tools would be listed than are now
@@ -101,6 +101,10 @@ impl Cli {
     }
 
     pub(crate) fn check_output(&self) -> Result<(), Failure> {
+        if self.dry_run && self.output.as_deref().is_some_and(|path| path != Path::new("-")) {
+            return Err(Failure::usage("-n touches nothing, so it writes no file either")
+                .hint("leave -n away: with -o nothing is published"));
+        }
         if self.json && self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::usage("--json and -o - would both write to stdout")
                 .hint("use -n --json for the decisions, -o - for the working set"));

@@ -74,8 +74,7 @@ pub(crate) fn note(
 
 /// Tools that are, or would be, listed, with the hash that their definition has now.
 fn changed(decisions: &[Decision]) -> impl Iterator<Item = (&Decision, &str)> {
-    let concerned =
-        |d: &&Decision| d.verdict.is_listed() || d.verdict == Verdict::Changed;
+    let concerned = |d: &&Decision| d.verdict.is_listed() || d.verdict == Verdict::Changed;
     decisions.iter().filter(concerned).filter_map(|d| Some((d, d.changed_to.as_deref()?)))
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn policies(grid: &[String], base: &Thresholds) -> Result<Vec<Thresho
             Failure::usage(format!("--grid {axis}: {why}"))
                 .hint("for example --grid minSessions=1..4 --grid windowDays=7,14,30,60")
         };
-        let (key, values) = axis.split_once('=').ok_or_else(|| bad("expected KEY=VALUES".into()))?;
+        let (key, values) =
+            axis.split_once('=').ok_or_else(|| bad("expected KEY=VALUES".into()))?;
         let mut next = Vec::new();
         for policy in &policies {
             for value in values_of(values).map_err(bad)? {
@@ -35,8 +36,10 @@ pub(crate) fn policies(grid: &[String], base: &Thresholds) -> Result<Vec<Thresho
     let all = policies.len();
     policies.retain(|policy| check_thresholds(policy).is_ok());
     match (policies.len(), all) {
-        (0, _) => Err(Failure::usage("--grid: in every combination keepDays is less than windowDays")
-            .hint("add --grid keepDays=… or --keep-days")),
+        (0, _) => {
+            Err(Failure::usage("--grid: in every combination keepDays is less than windowDays")
+                .hint("add --grid keepDays=… or --keep-days"))
+        }
         (some, all) if some < all => {
             let out = all - some;
             tracing::warn!("Left out {out} combinations: keepDays is less than windowDays.");
@@ -84,6 +87,29 @@ fn set(policy: &mut Thresholds, key: &str, value: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What tells a policy from the others of the grid; without a grid its rule.
+pub(crate) fn label(grid: &[String], policy: &Thresholds) -> String {
+    if grid.is_empty() {
+        return policy.rule.to_string();
+    }
+    let keys = grid.iter().filter_map(|axis| axis.split_once('=')).map(|(key, _)| key.trim());
+    keys.map(|key| format!("{key}={}", value_of(policy, key))).collect::<Vec<_>>().join(" ")
+}
+
+fn value_of(policy: &Thresholds, key: &str) -> String {
+    let number = match key {
+        "policy" => return policy.rule.to_string(),
+        "minSessions" => policy.min_sessions,
+        "minCalls" => policy.min_calls,
+        "windowDays" => policy.window_days,
+        "keepDays" => policy.keep_days,
+        "pinDecayDays" => policy.pin_decay_days,
+        "cacheDiscount" => policy.cache_discount,
+        _ => return policy.max_tokens.map_or("off".to_owned(), |tokens| tokens.to_string()),
+    };
+    number.to_string()
 }
 
 #[cfg(test)]

@@ -108,8 +108,7 @@ fn offers(catalog: &Catalog, config: &Config) -> Offers {
 
 fn log(cli: &Cli, state: &StateDir) -> Result<Log, Failure> {
     let mut log = Log::default();
-    let damage =
-        each_event(&Source::from_operands(&cli.files), state, |event| log.push(&event))?;
+    let damage = each_event(&Source::from_operands(&cli.files), state, |event| log.push(&event))?;
     let Damage { bad_lines, newer, unreadable } = damage;
     if bad_lines + newer + unreadable > 0 {
         tracing::warn!(

@@ -12,10 +12,11 @@ use mws_event::Timestamp;
 use mws_policy::{Day, Figures, Replay, Used, frontier};
 use serde::Serialize;
 
-use crate::{Cli, replay_text};
+use crate::{Cli, grid, replay_text};
 
 /// A policy and what it led to.
 pub(crate) struct Cell {
+    pub(crate) label: String,
     pub(crate) policy: Thresholds,
     pub(crate) figures: Figures,
     /// No other policy here has more hits for as little, or as many for less.
@@ -31,13 +32,9 @@ pub(crate) fn run(
     policies: &[Thresholds],
     as_of: Timestamp,
 ) -> Result<Exit, Failure> {
-    let story = if cli.grid.is_empty() {
-        replay.story(&replay.walk(in_force))
-    } else {
-        Vec::new()
-    };
+    let story = if cli.grid.is_empty() { replay.story(&replay.walk(in_force)) } else { Vec::new() };
     let compared = if cli.grid.is_empty() { both_rules(replay, in_force) } else { policies.into() };
-    let cells = cells(replay, &compared, in_force);
+    let cells = cells(replay, &cli.grid, &compared, in_force);
     let lines = match cli.json {
         true => json(&story, &cells, as_of),
         false => replay_text::lines(&story, &cells),
@@ -60,7 +57,12 @@ fn both_rules(replay: &Replay<'_>, in_force: &Thresholds) -> Vec<Thresholds> {
     std::iter::once(*in_force).chain(replay.has_prices().then_some(other)).collect()
 }
 
-fn cells(replay: &Replay<'_>, policies: &[Thresholds], in_force: &Thresholds) -> Vec<Cell> {
+fn cells(
+    replay: &Replay<'_>,
+    grid: &[String],
+    policies: &[Thresholds],
+    in_force: &Thresholds,
+) -> Vec<Cell> {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let share = policies.len().div_ceil(workers).max(1);
     let figures = |policies: &[Thresholds]| -> Vec<Figures> {
@@ -68,8 +70,7 @@ fn cells(replay: &Replay<'_>, policies: &[Thresholds], in_force: &Thresholds) ->
     };
     let figures: Vec<Figures> = thread::scope(|scope| {
         let shares: Vec<_> = policies.chunks(share).collect();
-        let threads: Vec<_> =
-            shares.iter().map(|share| scope.spawn(|| figures(share))).collect();
+        let threads: Vec<_> = shares.iter().map(|share| scope.spawn(|| figures(share))).collect();
         let done = threads.into_iter().zip(shares);
         // A thread that did not end well is one whose work is done here, where the failure shows.
         done.flat_map(|(thread, share)| thread.join().unwrap_or_else(|_| figures(share))).collect()
@@ -77,6 +78,7 @@ fn cells(replay: &Replay<'_>, policies: &[Thresholds], in_force: &Thresholds) ->
     let marks = frontier(&figures);
     let cells = policies.iter().zip(figures).zip(marks);
     let cell = |((policy, figures), is_efficient): ((&Thresholds, Figures), bool)| Cell {
+        label: grid::label(grid, policy),
         policy: *policy,
         figures,
         is_efficient,
@@ -114,7 +116,8 @@ struct PolicyLine<'a> {
     v: u32,
     ts: Timestamp,
     event: &'static str,
-    policy: Used,
+    policy: &'a str,
+    thresholds: Used,
     in_force: bool,
     frontier: bool,
     days: u64,
@@ -168,19 +171,26 @@ fn json(story: &[Day<'_>], cells: &[Cell], as_of: Timestamp) -> Vec<String> {
         }
     }
     let end = story.last().map(Day::listed);
-    lines.extend(cells.iter().map(|cell| {
-        text(&policy_line(cell, as_of, end.clone().filter(|_| cell.is_in_force)))
-    }));
+    lines.extend(
+        cells
+            .iter()
+            .map(|cell| text(&policy_line(cell, as_of, end.clone().filter(|_| cell.is_in_force)))),
+    );
     lines
 }
 
-fn policy_line<'a>(cell: &Cell, ts: Timestamp, ends_with: Option<Vec<&'a str>>) -> PolicyLine<'a> {
+fn policy_line<'a>(
+    cell: &'a Cell,
+    ts: Timestamp,
+    ends_with: Option<Vec<&'a str>>,
+) -> PolicyLine<'a> {
     let f = &cell.figures;
     PolicyLine {
         v: 1,
         ts,
         event: "policy_replayed",
-        policy: Used::from(&cell.policy),
+        policy: &cell.label,
+        thresholds: Used::from(&cell.policy),
         in_force: cell.is_in_force,
         frontier: cell.is_efficient,
         days: f.days,

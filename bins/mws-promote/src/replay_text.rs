@@ -37,7 +37,7 @@ pub(crate) fn lines(story: &[Day<'_>], cells: &[Cell]) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(end) = story.last() {
         let head = DAY_HEAD.map(str::to_owned).into();
-        let rows = story.iter().map(day);
+        let rows = story.iter().map(|it| day(it, it.ts == end.ts));
         lines.extend(aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
         lines.push(String::new());
         lines.push(format!("Listed at the end: {}", names(end.listed().iter().copied())));
@@ -49,9 +49,9 @@ pub(crate) fn lines(story: &[Day<'_>], cells: &[Cell]) -> Vec<String> {
     lines
 }
 
-fn day(day: &Day<'_>) -> Vec<String> {
+fn day(day: &Day<'_>, is_end: bool) -> Vec<String> {
     vec![
-        Timestamp::date(day.ts),
+        if is_end { "end".to_owned() } else { Timestamp::date(day.ts) },
         (day.promoted.len() + day.kept.len()).to_string(),
         or_dash(day.tokens),
         day.calls.to_string(),
@@ -70,10 +70,9 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 fn policy(cell: &Cell) -> Vec<String> {
     let (p, f) = (&cell.policy, &cell.figures);
     let mean = |sum: Option<u64>| sum.and_then(|sum| ratio(sum, f.days)).map(|m| format!("{m:.1}"));
-    let percent =
-        |part, whole| ratio(part, whole).map(|rate| format!("{:.1} %", rate * 100.0));
+    let percent = |part, whole| ratio(part, whole).map(|rate| format!("{:.1} %", rate * 100.0));
     vec![
-        format!("{}{}", p.rule, if cell.is_in_force { " (in force)" } else { "" }),
+        format!("{}{}", cell.label, if cell.is_in_force { " (in force)" } else { "" }),
         p.min_sessions.to_string(),
         p.min_calls.to_string(),
         p.window_days.to_string(),

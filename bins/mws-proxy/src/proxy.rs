@@ -4,7 +4,6 @@
 //! method passes as it is. A request is answered whatever the upstream does.
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -28,7 +27,7 @@ use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
 use crate::upstream::Upstream;
-use crate::working_set;
+use crate::working_set::{self, WorkingSet};
 
 /// The longest a listing may be kept by a client, in milliseconds: the working set may change.
 const TTL_MS: u64 = 60_000;
@@ -42,14 +41,14 @@ pub(crate) struct Proxy {
     pub(crate) streams: Arc<Streams>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
-    pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
+    pub(crate) working_set: Mutex<Watched<WorkingSet>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }
 
 /// A listing and what it was rendered from.
 pub(crate) struct Rendered {
     tools: Option<Arc<Tools>>,
-    working_set: Option<Arc<BTreeSet<String>>>,
+    working_set: Option<Arc<WorkingSet>>,
     listing: Arc<Listing>,
 }
 
@@ -163,6 +162,9 @@ impl Proxy {
                     if let Some(why) = self.unknown(&inner.name, caller.era).await {
                         return tool_error(id, &why, caller.era);
                     }
+                    if let Some(why) = self.blocked(&inner.name, caller.era).await {
+                        return tool_error(id, &why, caller.era);
+                    }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
                     let out = self.unwrapped(headers, message, &inner, caller);
                     self.forward(out, Some(call)).await
@@ -171,6 +173,9 @@ impl Proxy {
             },
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
+                if let Some(why) = self.blocked(name, caller.era).await {
+                    return tool_error(id, &why, caller.era);
+                }
                 let tools = self.shelf.last();
                 let listed = self.listing(tools.as_ref()).names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
@@ -262,7 +267,7 @@ impl Proxy {
     }
 
     /// The listing for this catalog and the working set in force; rendered when one of them changed.
-    fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
+    pub(crate) fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
         let working_set = self.working_set();
         let mut rendered = lock(&self.rendered);
         let same = |a: Option<&Arc<Tools>>| match (a, tools) {
@@ -277,12 +282,13 @@ impl Proxy {
         }
         let tools_now = tools.map(Arc::as_ref);
         let listing = Arc::new(Listing::render(tools_now, working_set.as_deref(), &self.rules));
+        self.tell_changes(rendered.as_ref().map(|r| r.listing.as_ref()), &listing);
         let (tools, kept) = (tools.cloned(), Arc::clone(&listing));
         *rendered = Some(Rendered { tools, working_set, listing: kept });
         listing
     }
 
-    fn working_set(&self) -> Option<Arc<BTreeSet<String>>> {
+    fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
             tracing::warn!(

@@ -28,6 +28,8 @@ mod merge_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod testing;
 
 pub use decide::{Decision, FilePin, Pins, decide};

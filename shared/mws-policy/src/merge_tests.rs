@@ -3,8 +3,8 @@
 
 use mws_event::Via;
 
-use crate::{Log, merge};
 use crate::testing::{at, call, day, story, totals};
+use crate::{Log, merge};
 
 /// Why, the story, and its totals.
 const SEEN_TWICE: [(&str, &str, &str); 10] = [

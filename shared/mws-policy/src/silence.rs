@@ -32,11 +32,7 @@ pub(crate) struct Silence<'s> {
 
 impl<'s> Silence<'s> {
     /// Cuts where more than `gap_ms` lie between two calls of a group.
-    pub(crate) fn of<'a>(
-        log: &'s Log,
-        calls: impl Iterator<Item = &'a Seen>,
-        gap_ms: i64,
-    ) -> Self {
+    pub(crate) fn of<'a>(log: &'s Log, calls: impl Iterator<Item = &'a Seen>, gap_ms: i64) -> Self {
         let mut starts: HashMap<Session<'s>, Vec<Timestamp>> = HashMap::new();
         for seen in calls {
             let line = seen.line(log);

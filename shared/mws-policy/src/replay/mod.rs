@@ -66,7 +66,8 @@ impl<'a> Replay<'a> {
         moments.push(history.as_of);
         let mut sessions = vec![0; moments.len() - 1];
         for start in &history.sessions {
-            if let Some(n) = usize::try_from(start.day() - first).ok().and_then(|i| sessions.get_mut(i))
+            if let Some(n) =
+                usize::try_from(start.day() - first).ok().and_then(|i| sessions.get_mut(i))
             {
                 *n += 1;
             }
