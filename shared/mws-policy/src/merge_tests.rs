@@ -231,3 +231,13 @@ fn calls_go_by_time_whoever_saw_them() {
     let tools: Vec<&str> = merge(&log, day(1), 30).calls.iter().map(|c| c.tool).collect();
     assert_eq!(tools, ["b", "a", "c"]);
 }
+
+#[test]
+fn a_late_transcript_replaces_the_session_of_the_log() {
+    let logged = "P 10 a ok 100 claude-code\nP 60 a ok 100 claude-code\nP 90 b ok 100 claude-code";
+    assert_eq!(totals(&story(logged)), "a: 2/1/0, b: 1/1/0");
+    let one = "\nT 9 a ok 3000 claude-code S1 toolu_00000000000000000001";
+    assert_eq!(totals(&story(&format!("{logged}{one}"))), "a: 2/2/0, b: 1/1/0");
+    let both = format!("{one}\nT 59 a ok 3000 claude-code S1 toolu_00000000000000000002");
+    assert_eq!(totals(&story(&format!("{logged}{both}"))), "a: 2/1/0, b: 1/1/0");
+}
