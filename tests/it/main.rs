@@ -41,6 +41,8 @@ mod record;
 mod reload;
 /// The history walked again.
 mod replay;
+/// A session client in front of an upstream without sessions.
+mod session_bridge;
 /// The front on stdin and stdout.
 mod stdio;
 /// What goes to standard error, and what when it is gone.
