@@ -26,7 +26,7 @@ pub(super) fn walk(replay: &Replay<'_>, thresholds: &Thresholds) -> Walk {
         let end = replay.moments.len() - usize::from(tool.is_held);
         until(end, united(pinned.iter().cloned().chain(chosen).collect()))
     });
-    let wanted = wanted.collect();
+    let wanted: Vec<_> = wanted.collect();
     let listed = match thresholds.max_tokens {
         Some(max_tokens) => cut(replay, thresholds, max_tokens, &wanted, &pinned),
         None => wanted,
@@ -37,16 +37,12 @@ pub(super) fn walk(replay: &Replay<'_>, thresholds: &Thresholds) -> Walk {
 fn pinned(replay: &Replay<'_>, tool: &Tool<'_>, thresholds: &Thresholds) -> Vec<Range<usize>> {
     match tool.track.pin {
         None => Vec::new(),
-        Some(Pin::Config) => ranges([0..replay.moments.len()]),
+        Some(Pin::Config) => std::iter::once(0..replay.moments.len()).collect(),
         Some(Pin::File(_)) => {
             let spans = used_spans(&tool.track.successes, thresholds.pin_decay_days);
             at_moments(&replay.moments, &spans)
         }
     }
-}
-
-fn ranges<const N: usize>(ranges: [Range<usize>; N]) -> Vec<Range<usize>> {
-    ranges.into()
 }
 
 /// The moments within the spans, which ascend.
@@ -69,11 +65,11 @@ fn cut(
     replay: &Replay<'_>,
     thresholds: &Thresholds,
     max_tokens: u32,
-    wanted: &Vec<Vec<Range<usize>>>,
+    wanted: &[Vec<Range<usize>>],
     pinned: &[Vec<Range<usize>>],
 ) -> Vec<Vec<Range<usize>>> {
     if !replay.history.has_catalog {
-        return wanted.clone();
+        return wanted.to_vec();
     }
     let mut kept = vec![Vec::new(); wanted.len()];
     for (i, moment) in replay.moments.iter().enumerate() {
