@@ -171,9 +171,8 @@ fn the_pipes_of_a_user_work() {
             "1 5\n2 4\n3 4\n4 1\n",
         ),
         (
-            format!(
-                "timeout 20 mws log -f --type call | jq --unbuffered -r 'select(.ok|not) | .tool' | head -n 1"
-            ),
+            "timeout 20 mws log -f --type call | jq --unbuffered -r 'select(.ok|not) | .tool' | head -n 1"
+                .to_owned(),
             "dud\n",
         ),
         (
