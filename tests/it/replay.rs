@@ -157,7 +157,7 @@ fn the_pipes_of_a_user_work() {
             "2 of 3",
         ),
         (format!("diff <({decide} -n -o -) <({decide} -n --keep-days 30 -o -)"), "\"keepDays\":30"),
-        (format!("mws log | jq -c 'select(.client != \"editor\")' | {decide} -n -"), "dud"),
+        (format!("mws log | jq -c 'select(.client != \"editor\")' | {decide} -n -"), "crane   yes, new  2 "),
         (
             format!(
                 "{decide} --replay --json | jq -r 'select(.event==\"tool_promoted\") | [.ts,.tool] | @tsv'"
