@@ -33,6 +33,8 @@ mod privacy;
 mod process;
 /// Definitions that change, and the start without history.
 mod promised;
+/// What the proxy adds to a server.
+mod promises;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.

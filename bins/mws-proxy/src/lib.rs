@@ -7,6 +7,7 @@
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
 mod accepted;
+mod advice;
 mod batch;
 mod body;
 mod bridge;
@@ -27,6 +28,7 @@ mod listing;
 mod lock;
 mod memory;
 mod meta;
+mod notify;
 mod pipe;
 mod proxy;
 mod reply;
@@ -37,6 +39,7 @@ mod sessions;
 mod setup;
 mod sse;
 mod streams;
+mod timer;
 mod upstream;
 mod working_set;
 

@@ -17,7 +17,7 @@ mod url;
 
 pub use config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
 pub use load::{ConfigError, Loaded, load, parse};
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_names};
 pub use paths::Places;
 pub use promote::{ColdStart, OnChange, Rule, Thresholds};
 pub use secret::Secret;
