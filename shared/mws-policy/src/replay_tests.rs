@@ -156,9 +156,9 @@ fn a_failed_call_more_never_promotes() {
             set_at(&merged.calls, &Pins::default(), &catalog, &policy, as_of)
         };
         let before = listed(&events);
-        for n in 0..5 {
+        for (n, tool) in TOOLS.iter().enumerate() {
             let mut failed = match seed % 2 {
-                0 => failure(random.below(40) as i64, TOOLS[n], &format!("s{}", random.below(30))),
+                0 => failure(random.below(40) as i64, tool, &format!("s{}", random.below(30))),
                 _ => random.event(),
             };
             if let Event::Call(call) = &mut failed {
