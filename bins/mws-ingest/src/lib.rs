@@ -15,6 +15,8 @@ mod emit;
 mod engine;
 mod follow;
 mod foreign;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod hits;
 mod known;
 mod lenient;
