@@ -102,11 +102,10 @@ impl Calls {
         let between = |ts: Timestamp| ts.unix_ms().saturating_sub(call.ts.unix_ms());
         let ms = outcome.ts.and_then(|ts| u64::try_from(between(ts)).ok());
         let text = |word: &Option<Arc<str>>| word.as_deref().map(str::to_owned);
-        let id = format!("{}\0{}\0{}", call.client, call.call_id, outcome.ok);
         let (session, subagent) = owner(&call.claims, &self.links, &self.kept.ends);
         Some(Event::Call(Box::new(Call {
             client: call.client.to_string(),
-            id: Some(mws_state::hash_hex(id.as_bytes())),
+            id: self.id(key),
             src: Source::Transcript,
             session: Some(session.to_string()),
             call_id: Some(call.call_id.to_string()),
@@ -118,6 +117,13 @@ impl Calls {
             conf: Some(if outcome.why.is_inferred() { "inferred" } else { "explicit" }.to_owned()),
             ..Call::new(call.ts, &*call.tool, call.via, outcome.ok, outcome.ms.or(ms).unwrap_or(0))
         })))
+    }
+
+    /// The id of that event: always the same for this call with this outcome.
+    pub(crate) fn id(&self, key: u128) -> Option<String> {
+        let Some(Known::Call(call)) = self.kept.known.get(&key) else { return None };
+        let id = format!("{}\0{}\0{}", call.client, call.call_id, call.news()?.ok);
+        Some(mws_state::hash_hex(id.as_bytes()))
     }
 
     /// How many calls wait for a result.

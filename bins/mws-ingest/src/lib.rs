@@ -17,12 +17,14 @@ mod follow;
 mod foreign;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod gemini_cli;
 mod hits;
 mod known;
 mod lenient;
 mod names;
 mod owner;
 mod progress;
+mod qwen_code;
 mod read;
 mod records;
 mod roots;

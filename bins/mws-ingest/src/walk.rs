@@ -27,7 +27,7 @@ pub(crate) struct Root {
 }
 
 /// A transcript.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// Canonical path.
     pub(crate) path: PathBuf,
