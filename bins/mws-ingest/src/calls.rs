@@ -4,12 +4,13 @@
 //! however often it was copied, success wins over failure, and the earliest time is the call's.
 //! Deliberately absent: I/O, and any knowledge of a client's format.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use mws_event::{Call, Event, Source, Timestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::hashed::ByHash;
 use crate::known::{Known, Pending, better, drop_oldest_orphans};
 use crate::owner::{Links, owner};
 use crate::sighting::{Batch, Link, Outcome, Sighting};
@@ -19,7 +20,7 @@ use crate::sources::SHORT_ID;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// Calls and results by key.
-    pub(crate) known: HashMap<u128, Known>,
+    pub(crate) known: ByHash<Known>,
     /// When the sessions ended that could have made a call.
     pub(crate) ends: BTreeMap<Arc<str>, Timestamp>,
     /// What was reported, by client.
@@ -57,7 +58,7 @@ impl Calls {
     }
 
     /// Adds what is kept but must not keep a call from being reported, which it was by now.
-    pub(crate) fn put_back(&mut self, aside: HashMap<u128, Known>) {
+    pub(crate) fn put_back(&mut self, aside: ByHash<Known>) {
         for (key, known) in aside {
             self.kept.known.entry(key).or_insert(known);
         }

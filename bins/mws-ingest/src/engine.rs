@@ -13,6 +13,7 @@ use mws_state::{StateDir, now};
 
 use crate::calls::Calls;
 use crate::emit;
+use crate::hashed::ByHash;
 use crate::known::Known;
 use crate::names::Names;
 use crate::progress::Progress;
@@ -62,7 +63,7 @@ pub(crate) struct Engine<'a> {
     files: Files,
     pub(crate) calls: Calls,
     /// What was known and is kept, but must not keep a call from being reported again.
-    aside: HashMap<u128, Known>,
+    aside: ByHash<Known>,
     /// Ids of calls that are in the log though nothing is known of them.
     logged: HashSet<String>,
     changed: bool,
@@ -76,7 +77,7 @@ impl<'a> Engine<'a> {
         let (mut state, damage) = State::load(dir);
         let is_unknown = from_start || state.files.is_empty();
         let logged = pace.filter(|_| is_unknown).map_or_else(HashSet::new, |_| emit::logged(dir));
-        let mut aside = HashMap::new();
+        let mut aside = ByHash::default();
         if from_start {
             state.files.clear();
             aside = std::mem::take(&mut state.kept).known;

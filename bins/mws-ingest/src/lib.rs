@@ -18,6 +18,7 @@ mod foreign;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod gemini_cli;
+mod hashed;
 mod hits;
 mod known;
 mod lenient;
