@@ -39,7 +39,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// The pace of ordinary runs.
     pub(crate) const USUAL: Self =
-        Self { bytes: 64 << 20, files: 1000, every: Duration::from_secs(1) };
+        Self { bytes: 64 << 20, files: 1000, every: Duration::from_secs(3) };
 }
 
 /// What was done since the last record of it.
