@@ -183,7 +183,7 @@ impl Walker {
             for (dir, listed) in level.into_iter().zip(listed) {
                 match listed {
                     Ok(entries) => {
-                        entries.into_iter().for_each(|e| self.entry(source, e, &mut below))
+                        entries.into_iter().for_each(|e| self.entry(source, e, &mut below));
                     }
                     Err(e) => self.warn(&dir, &e),
                 }
