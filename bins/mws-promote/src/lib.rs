@@ -10,6 +10,8 @@ mod cli;
 mod definitions;
 mod explain;
 mod front_matter;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod grid;
 mod output;
 mod pin_files;

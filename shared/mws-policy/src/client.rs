@@ -4,7 +4,7 @@
 //! Deliberately absent: what a client is asked or told; only its calls are looked at.
 
 /// Clients with transcripts, which give themselves longer names over the wire.
-const FAMILIES: [&str; 2] = ["claudecode", "codex"];
+const FAMILIES: [&str; 4] = ["claudecode", "codex", "geminicli", "qwen"];
 
 /// `claude-code`, `claude-code/2.1 (cli)` and `Claude Code` are one family.
 pub(crate) fn family(client: &str) -> String {
@@ -32,6 +32,8 @@ mod tests {
                 &["claude-code", "claude-code/2.1.3 (cli)", "Claude Code", "Claude Code 2.1"][..],
             ),
             ("codex", &["codex", "codex-mcp-client", "codex_cli_rs/0.144"]),
+            ("geminicli", &["gemini-cli", "gemini-cli-mcp-client"]),
+            ("qwen", &["qwen-code", "qwen-cli-mcp-client-toolbox"]),
             ("cursor", &["Cursor", "cursor/1.0", "cursor v1.2"]),
             ("", &["", "/1"]),
             ("7", &["7"]),
