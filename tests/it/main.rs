@@ -31,6 +31,8 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// What the proxy adds to a server.
+mod promises;
 /// What a stateless upstream asks a session client.
 mod questions;
 /// Servers and clients written by others.
