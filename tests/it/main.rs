@@ -35,6 +35,8 @@ mod process;
 mod promised;
 /// What the proxy adds to a server.
 mod promises;
+/// What a stateless upstream asks a session client.
+mod questions;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
