@@ -31,14 +31,20 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// Definitions that change, and the start without history.
+mod promised;
 /// What the proxy adds to a server.
 mod promises;
+/// What a stateless upstream asks a session client.
+mod questions;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The history walked again.
+mod replay;
 /// `search_tools` and the rank of what is called.
 mod search;
 /// A session client in front of an upstream without sessions.

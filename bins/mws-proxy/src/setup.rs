@@ -98,6 +98,8 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
             pins: config.pins.iter().cloned().collect(),
             hints: config.backend_hints.clone(),
             instructions: config.search.instructions,
+            cold_start: config.cold_start,
+            on_change: config.on_change,
         },
         notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),

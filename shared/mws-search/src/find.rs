@@ -145,13 +145,13 @@ impl Index {
         let query = query.trim_end_matches('*');
         let inner = query.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let query = inner.map_or(query, |(_, name)| name);
-        let tools = self.lookup.names.get(&words::fold(query))?;
+        let tools = self.named(&words::fold(query));
         let full = |&tool: &u32| self.name(tool) == Some(query);
         if let Some(tool) = tools.iter().copied().find(full) {
             return Some(vec![tool]);
         }
         let plain = query.chars().all(char::is_alphanumeric);
-        (tools.len() == 1 || !plain).then(|| tools.clone())
+        (tools.len() == 1 || !plain && !tools.is_empty()).then_some(tools)
     }
 
     fn whole_backend(&self, query: &str) -> Option<Vec<u32>> {
