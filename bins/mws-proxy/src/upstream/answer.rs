@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::body::Body;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
 
@@ -29,7 +30,7 @@ pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault
     let body = read_whole(response.into_body(), OWN_MAX).await?;
     let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
     if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
-        return String::from_utf8(body.to_vec())
+        return String::from_utf8(body.into())
             .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
     }
     // A server of the session era that never heard of the method may answer in plain HTTP.
@@ -71,7 +72,9 @@ fn is_answer(text: &str, id: &str) -> bool {
 
 /// Reads a body of at most `max` bytes.
 pub(crate) async fn read_whole(mut body: BoxBody, max: usize) -> Result<Bytes, Fault> {
-    let mut whole = Vec::new();
+    // What is announced is still not believed beyond a limit before it comes.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+    let mut whole = Vec::with_capacity(announced.min(max).min(4 * 1024 * 1024));
     while let Some(frame) = body.frame().await {
         let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
         let frame = frame.map_err(cut)?;
