@@ -19,6 +19,9 @@ use crate::sse::{self, Splitter};
 /// Largest answer to a request of our own, in bytes.
 const OWN_MAX: usize = 64 * 1024 * 1024;
 
+/// No page or error is this large, in bytes.
+const LARGE: usize = 64 * 1024;
+
 /// The response to request `id`, out of a JSON body or an event stream.
 pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault> {
     let status = response.status();
@@ -28,7 +31,9 @@ pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault
         return from_stream(response.into_body(), id).await;
     }
     let body = read_whole(response.into_body(), OWN_MAX).await?;
-    let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
+    // Who asked reads a large answer anyway.
+    let is_message = (status.is_success() && body.len() > LARGE && body.starts_with(b"{"))
+        || Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
     if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
         return String::from_utf8(body.into())
             .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
