@@ -15,6 +15,7 @@ mod caller;
 mod catalog;
 mod check;
 mod cli;
+mod coerce;
 mod control;
 mod edit;
 mod fault;
