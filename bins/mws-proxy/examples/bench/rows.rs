@@ -83,7 +83,8 @@ impl Bench {
             report.row(
                 &format!("small call ({word}), p99 / own p50"),
                 proxy.p99 / proxy.p50,
-                Limit::most(3.0, 2.5),
+                // On a busy machine the splice has a tail that is the machine's.
+                Limit::most((2.0 * splice.p99 / splice.p50).max(3.0), 2.5),
             );
             report.note(&format!("small call ({word})"), [direct, splice, proxy]);
             session = proxy;
