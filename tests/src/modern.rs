@@ -50,13 +50,22 @@ impl Drop for Modern {
     }
 }
 
-/// Serves HTTP on this listener for ever.
+/// Serves the workshop over HTTP on this listener for ever.
 pub async fn serve(listener: std::net::TcpListener, json: bool) {
+    serve_with(listener, json, || Workshop).await;
+}
+
+/// Serves what `each` makes for a client over HTTP on this listener for ever.
+pub async fn serve_with<S: ServerHandler>(
+    listener: std::net::TcpListener,
+    json: bool,
+    each: impl Fn() -> S + Send + Sync + 'static,
+) {
     listener.set_nonblocking(true).unwrap();
     let listener = TcpListener::from_std(listener).unwrap();
     let config = StreamableHttpServerConfig::default().with_json_response(json);
-    let service: StreamableHttpService<Workshop, LocalSessionManager> =
-        StreamableHttpService::new(|| Ok(Workshop), std::sync::Arc::default(), config);
+    let service: StreamableHttpService<S, LocalSessionManager> =
+        StreamableHttpService::new(move || Ok(each()), std::sync::Arc::default(), config);
     while let Ok((stream, _)) = listener.accept().await {
         let io = hyper_util::rt::TokioIo::new(stream);
         let service = hyper_util::service::TowerToHyperService::new(service.clone());
