@@ -9,6 +9,8 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// The official conformance suite.
+mod conformance;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.

@@ -3,8 +3,9 @@
 //! Invariant: a part that is not installed skips a test with its reason, and fails it where `CI` is set.
 //! Deliberately absent: installing anything (`tests/run` does that).
 
-use crate::lab::{Done, Lab, eventually, finish, free_port};
+use crate::lab::{Done, Lab, bin, eventually, finish, free_port};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -81,13 +82,41 @@ pub fn skip(why: &str) {
 impl Parts {
     fn needed(&self) -> Vec<PathBuf> {
         let scope = self.npm.join("@modelcontextprotocol");
-        let scripts = ["server-everything", "server-filesystem", "client", "inspector"];
+        let scripts = [
+            "client",
+            "conformance",
+            "inspector",
+            "sdk",
+            "server-everything",
+            "server-filesystem",
+            "server-memory",
+        ];
         let mut paths: Vec<_> = scripts.iter().map(|name| scope.join(name)).collect();
         paths.push(self.node.clone());
         paths.extend(
             ["mcp-server-git", "mcp-server-time", "python"].map(|name| self.pip.join(name)),
         );
         paths
+    }
+
+    /// The Node of the suite, which is newer than many systems'.
+    #[must_use]
+    pub fn node(&self) -> &Path {
+        &self.node
+    }
+
+    /// The script of the official conformance suite.
+    #[must_use]
+    pub fn conformance(&self) -> PathBuf {
+        self.npm.join("@modelcontextprotocol/conformance/dist/index.js")
+    }
+
+    /// The client that the conformance suite drives, with these words before the suite's.
+    #[must_use]
+    pub fn conform_client(&self, words: &[&str]) -> Vec<String> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("npm/conform.mjs");
+        let own = [&self.node, &script].map(|path| path.display().to_string());
+        own.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
     }
 
     /// The server that has one of everything: as a command, with these arguments.
@@ -186,6 +215,20 @@ impl Parts {
             Target::Command(words) => command.arg("--").args(words),
         };
         outcome(&finish(&mut command, ""))
+    }
+}
+
+impl Served {
+    /// The server of the conformance suite on the Rust SDK, with these options.
+    #[must_use]
+    pub fn suite(lab: &Lab, options: &[&str]) -> Self {
+        let mut command = lab.command(bin("mws-suite-upstream"));
+        command.args(options).arg("127.0.0.1:0").stderr(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let _ = BufReader::new(child.stdout.take().unwrap()).read_line(&mut line);
+        let printed: Value = serde_json::from_str(&line).unwrap();
+        Self { url: printed["listening"].as_str().unwrap().to_owned(), child }
     }
 }
 
