@@ -24,7 +24,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A process that ran this long starts with a clean record.
 const HEALTHY: Duration = Duration::from_secs(60);
-const SESSION_VERSION: &str = "2025-11-25";
 
 /// The link to a child process.
 pub(crate) struct Stdio {
@@ -168,7 +167,7 @@ impl Stdio {
         starts.begin()?;
         let version = match self.known() {
             Known::Session(version) => version,
-            Known::Nothing | Known::Modern => SESSION_VERSION.to_owned(),
+            Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
         starts.fault = outcome.as_ref().err().cloned();
