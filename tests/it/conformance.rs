@@ -6,7 +6,7 @@
 
 use mws_tests::conform::{Checks, REQUIREMENTS, against_client, against_server};
 use mws_tests::lab::{Lab, bin};
-use mws_tests::real::{Parts, Served, parts};
+use mws_tests::real::{Parts, Served, parts, say};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -55,13 +55,13 @@ fn every_check_of_a_client_passes_with_the_proxy_behind_it() {
         for _ in 0..ATTEMPTS {
             let [without, with] = [&direct, &through]
                 .map(|words| against_client(&parts, &lab, words, scenario, version));
-            println!("{}", row(&format!("client, {scenario}"), version, &without, &with));
+            say(&row(&format!("client, {scenario}"), version, &without, &with));
             lost = without.lost_in(&with).into_values().flatten().collect();
             if lost.is_empty() {
                 break;
             }
         }
-        lost.iter().for_each(|line| println!("  {scenario} {line}"));
+        lost.iter().for_each(|line| say(&format!("  {scenario} {line}")));
         all_lost.extend(lost);
     }
     assert!(all_lost.is_empty(), "{all_lost:#?}");
@@ -81,9 +81,9 @@ fn compare(parts: &Parts, lab: &Lab, url: &str, pins: &[&str], what: &str) -> BT
     let mut all_lost = BTreeSet::new();
     for version in REQUIREMENTS {
         let [direct, through] = both(version, "");
-        println!("{}", row(what, version, &direct, &through));
+        say(&row(what, version, &direct, &through));
         for (scenario, lines) in direct.lost_in(&through) {
-            lines.iter().for_each(|line| println!("  {scenario} {line}"));
+            lines.iter().for_each(|line| say(&format!("  {scenario} {line}")));
             let lost = |_| {
                 let [direct, through] = both(version, &scenario);
                 !direct.lost_in(&through).is_empty()

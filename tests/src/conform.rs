@@ -118,7 +118,8 @@ fn count(statuses: &[String]) -> usize {
 fn without_time(folder: &str) -> &str {
     let marks = folder.match_indices("-20").filter(|(at, _)| folder[*at..].len() > 20);
     let end = marks.last().map_or(folder.len(), |(at, _)| at);
-    folder[..end].trim_start_matches("server-").trim_start_matches("client-")
+    let name = &folder[..end];
+    name.strip_prefix("server-").or(name.strip_prefix("client-")).unwrap_or(name)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -141,6 +142,8 @@ mod tests {
     fn the_time_of_a_run_is_no_part_of_a_scenario() {
         let folder = "server-json-schema-2020-12-2026-11-30T01-15-44-989Z";
         assert_eq!(without_time(folder), "json-schema-2020-12");
+        let folder = "server-server-stateless-2026-11-30T01-15-44-989Z";
+        assert_eq!(without_time(folder), "server-stateless");
         assert_eq!(without_time("server-ping-2026-11-30T01-15-44-989Z"), "ping");
     }
 

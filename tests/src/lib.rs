@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod conform;
+pub mod corpus;
 pub mod lab;
 pub mod modern;
 pub mod peer;
@@ -16,5 +17,6 @@ pub mod pipe;
 pub mod raw;
 pub mod real;
 pub mod script;
+pub mod servers;
 pub mod stub;
 pub mod suite;

@@ -117,6 +117,16 @@ impl Peer {
         open(&self.address, &self.head(method, name), body.as_bytes()).unwrap()
     }
 
+    /// Opens the stream on which a server sends what belongs to no request.
+    pub fn listen(&self) -> RawStream {
+        let session = self.session.as_deref().unwrap_or_default();
+        let head = format!(
+            "GET {} HTTP/1.1\nHost: {}\nAccept: text/event-stream\nMCP-Protocol-Version: 2025-11-25\nMcp-Session-Id: {session}\n",
+            self.path, self.address
+        );
+        open(&self.address, &head, b"").unwrap()
+    }
+
     /// Sends a request with a fresh id.
     pub fn request(&self, method: &str, params: &Value) -> RawReply {
         let id = self.next.fetch_add(1, Ordering::SeqCst).to_string();

@@ -45,11 +45,15 @@ impl Pipe {
     /// Sends one request and returns the first line that carries its id (`"id":ID`).
     pub fn ask(&mut self, id: &str, line: &str) -> String {
         self.send(line);
-        let compact = format!("\"id\":{id}");
+        self.next_with(&format!("\"id\":{id}"))
+    }
+
+    /// The next line that has `mark` in it.
+    pub fn next_with(&mut self, mark: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(Duration::from_secs(20));
-            let line = line.unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
-            if line.contains(&compact) {
+            let line = line.unwrap_or_else(|error| panic!("no line with {mark}: {error}"));
+            if line.contains(mark) {
                 return line;
             }
         }

@@ -114,6 +114,12 @@ impl RawReply {
 }
 
 impl RawStream {
+    /// What was received so far, with its framing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+
     /// Reads until the received bytes contain `needle`; `false` after `limit` or at the end.
     pub fn read_until(&mut self, needle: &str, limit: Duration) -> bool {
         let end = Instant::now() + limit;

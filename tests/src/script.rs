@@ -34,7 +34,7 @@ pub struct Script {
 /// One scripted answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rule {
-    /// Method that it answers.
+    /// Method that it answers: of JSON-RPC, or of HTTP where that is not POST.
     pub method: String,
     /// Text that the request must contain; empty matches every request.
     pub contains: String,

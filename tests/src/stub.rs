@@ -139,7 +139,11 @@ async fn answer(
     shared.seen.lock().unwrap().push(seen.clone());
     let script = shared.script.lock().unwrap().clone();
     if head.method != Method::POST {
-        return Ok(reply(405, &[], ""));
+        let rule = script.rules.iter().find(|rule| rule.method == head.method.as_str());
+        return match rule {
+            Some(rule) => act(Some(rule.act.clone())).await,
+            None => Ok(reply(405, &[], "")),
+        };
     }
     let opens = seen.method == "initialize";
     let bare = seen.header("mcp-session-id").is_none();

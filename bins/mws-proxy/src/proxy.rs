@@ -139,7 +139,11 @@ impl Proxy {
             catalog_bytes: tools.as_ref().map_or(0, |t| t.bytes),
             client: caller.client.clone(),
         });
-        reply::json(200, rpc::result(id, &result.to_json()))
+        let text = rpc::result(id, &result.to_json());
+        if self.upstream.streams() && reply::takes_streams(headers) {
+            return reply::stream(crate::body::full(crate::sse::message(&text)));
+        }
+        reply::json(200, text)
     }
 
     async fn call(

@@ -127,7 +127,7 @@ impl ServerHandler for Suite {
         context: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
         if tasks::is_one(&request.name) {
-            return self.call_task(request, &context);
+            return self.call_task(request, &context).await;
         }
         if let Some(plan) = rounds::plan(&request.name, &context) {
             let answers = request.input_responses.unwrap_or_default();

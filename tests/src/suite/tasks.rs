@@ -30,7 +30,7 @@ pub(super) fn is_one(name: &str) -> bool {
 }
 
 impl Suite {
-    pub(super) fn call_task(
+    pub(super) async fn call_task(
         &self,
         request: CallToolRequestParams,
         context: &Asked,
@@ -43,7 +43,10 @@ impl Suite {
                 let who = arguments["name"].as_str().unwrap_or("nobody");
                 return Ok(text(&format!("Hello, {who}!")).into());
             }
-            "slow_compute" if !knows => return Ok(text("Computed at once.").into()),
+            "slow_compute" if !knows => {
+                tokio::time::sleep(seconds(&arguments)).await;
+                return Ok(text("Computed.").into());
+            }
             "protocol_error_job" if !knows => {
                 return Err(ErrorData::internal_error("the job broke", None));
             }
@@ -73,9 +76,8 @@ async fn work(
 ) -> Result<CallToolResult, TaskExit> {
     Ok(match name.as_str() {
         "slow_compute" => {
-            let long = Duration::from_secs_f64(arguments["seconds"].as_f64().unwrap_or(1.0));
             tokio::select! {
-                () = tokio::time::sleep(long) => text("Computed."),
+                () = tokio::time::sleep(seconds(&arguments)) => text("Computed."),
                 () = task.cancelled() => return Err(TaskExit::Cancelled),
             }
         }
@@ -98,4 +100,8 @@ async fn work(
         }
         _ => text(&format!("Hello, {answers}")),
     })
+}
+
+fn seconds(arguments: &Value) -> Duration {
+    Duration::from_secs_f64(arguments["seconds"].as_f64().unwrap_or(1.0))
 }
