@@ -10,6 +10,7 @@
 
 pub mod conform;
 pub mod corpus;
+pub mod front;
 pub mod lab;
 pub mod modern;
 pub mod peer;

@@ -106,6 +106,18 @@ impl Peer {
         head
     }
 
+    /// Opens the stream of the session.
+    pub fn listen(&self) -> RawStream {
+        let head = self.head("", None).replacen("POST", "GET", 1);
+        open(&self.address, &head, b"").unwrap()
+    }
+
+    /// Ends the session.
+    pub fn end(&self) -> RawReply {
+        let head = self.head("", None).replacen("POST", "DELETE", 1);
+        exchange(&self.address, &head, b"").unwrap()
+    }
+
     /// Sends this text.
     pub fn post(&self, method: &str, name: Option<&str>, body: &str) -> RawReply {
         let reply = exchange(&self.address, &self.head(method, name), body.as_bytes());
@@ -115,16 +127,6 @@ impl Peer {
     /// Sends this text and leaves the response to be read piece by piece.
     pub fn open(&self, method: &str, name: Option<&str>, body: &str) -> RawStream {
         open(&self.address, &self.head(method, name), body.as_bytes()).unwrap()
-    }
-
-    /// Opens the stream on which a server sends what belongs to no request.
-    pub fn listen(&self) -> RawStream {
-        let session = self.session.as_deref().unwrap_or_default();
-        let head = format!(
-            "GET {} HTTP/1.1\nHost: {}\nAccept: text/event-stream\nMCP-Protocol-Version: 2025-11-25\nMcp-Session-Id: {session}\n",
-            self.path, self.address
-        );
-        open(&self.address, &head, b"").unwrap()
     }
 
     /// Sends a request with a fresh id.

@@ -51,12 +51,16 @@ impl Pipe {
     /// The next line that has `mark` in it.
     pub fn next_with(&mut self, mark: &str) -> String {
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(20));
-            let line = line.unwrap_or_else(|error| panic!("no line with {mark}: {error}"));
+            let line = self.next_line().unwrap_or_else(|| panic!("no line with {mark}"));
             if line.contains(mark) {
                 return line;
             }
         }
+    }
+
+    /// The next line, if one comes within 20 seconds.
+    pub fn next_line(&mut self) -> Option<String> {
+        self.lines.recv_timeout(Duration::from_secs(20)).ok()
     }
 }
 

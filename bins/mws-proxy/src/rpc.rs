@@ -22,6 +22,7 @@ pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscription
 /// JSON-RPC error codes in use.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const SERVER_ERROR: i64 = -32000;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 
