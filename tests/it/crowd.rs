@@ -38,7 +38,7 @@ fn crowd(lab: &Lab, args: &[&str]) {
                 };
                 let mut dice = Dice(number as u64 + 1);
                 for call in 0..CALLS {
-                    one_call(&peer, &format!("m-{number}-{call}"), &mut dice);
+                    one_call(&peer, call, &format!("m-{number}-{call}."), &mut dice);
                 }
             });
         }
@@ -48,7 +48,7 @@ fn crowd(lab: &Lab, args: &[&str]) {
 }
 
 /// One call under an id and a token that every client uses; one in four is cancelled.
-fn one_call(peer: &Peer, marker: &str, dice: &mut Dice) {
+fn one_call(peer: &Peer, id: usize, marker: &str, dice: &mut Dice) {
     let arguments = json!({"marker": marker, "ms": dice.below(30)});
     let inner = json!({"name": "echo_arguments", "arguments": arguments});
     let (name, params) = match dice.below(2) {
@@ -57,13 +57,14 @@ fn one_call(peer: &Peer, marker: &str, dice: &mut Dice) {
     };
     let mut params = params;
     if peer.session.is_some() {
-        params["_meta"] = json!({"progressToken": 1});
+        params["_meta"] = json!({"progressToken": id});
     }
-    let body = peer.body("1", "tools/call", &params.to_string());
-    let body = body.replacen(r#""_meta":{"io."#, r#""_meta":{"progressToken":1,"io."#, 1);
+    let body = peer.body(&id.to_string(), "tools/call", &params.to_string());
+    let token = format!(r#""_meta":{{"progressToken":{id},"io."#);
+    let body = body.replacen(r#""_meta":{"io."#, &token, 1);
     if dice.below(4) > 0 {
         let messages = peer.post("tools/call", Some(name), &body).messages();
-        return check(&messages, marker);
+        return check(&messages, id, marker);
     }
     let mut stream = peer.open("tools/call", Some(name), &body);
     std::thread::sleep(Duration::from_millis(dice.below(20)));
@@ -80,14 +81,14 @@ fn one_call(peer: &Peer, marker: &str, dice: &mut Dice) {
     assert!(foreign.is_none(), "{marker} received {text}");
 }
 
-fn check(messages: &[String], marker: &str) {
+fn check(messages: &[String], id: usize, marker: &str) {
     let parsed: Vec<Value> =
         messages.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
     let (last, before) = parsed.split_last().unwrap();
-    assert_eq!(last["id"], 1, "{marker}: {messages:?}");
+    assert_eq!(last["id"], id, "{marker}: {messages:?}");
     assert_eq!(last["result"]["structuredContent"]["marker"], marker, "{messages:?}");
     for progress in before {
-        assert_eq!(progress["params"]["progressToken"], 1, "{marker}: {messages:?}");
+        assert_eq!(progress["params"]["progressToken"], id, "{marker}: {messages:?}");
         assert_eq!(progress["params"]["message"], marker, "{messages:?}");
     }
 }

@@ -201,7 +201,9 @@ fn ask(peer: &Peer, probe: &Probe, id: &str) -> RawReply {
 // On the stateless protocol the client's name gets a prefix; nothing else may change.
 fn declared(sent: &str, era: Era) -> String {
     match era {
-        Era::Stateless => sent.replace("\"name\":\"suite\"", "\"name\":\"mcp-working-set/suite\""),
+        Era::Stateless => {
+            sent.replacen("\"name\":\"suite\"", "\"name\":\"mcp-working-set/suite\"", 1)
+        }
         _ => sent.to_owned(),
     }
 }
