@@ -39,6 +39,8 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// What the proxy adds to a server.
+mod promises;
 /// Bytes of servers written by others.
 mod real;
 /// What is written about a call.

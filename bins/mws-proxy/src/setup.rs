@@ -21,6 +21,7 @@ use crate::cli::Cli;
 use crate::finder::Finder;
 use crate::http::PATH;
 use crate::listing::Rules;
+use crate::notify::Notifier;
 use crate::proxy::Proxy;
 use crate::rpc::Era;
 use crate::sessions::Sessions;
@@ -94,6 +95,7 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
         },
+        notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
     }))
@@ -131,6 +133,9 @@ fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
     proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid: pid() });
+    if proxy.notifier.is_some() {
+        tokio::spawn(crate::notify::watch(Arc::clone(&proxy)));
+    }
     let ahead = Arc::clone(&proxy);
     tokio::spawn(async move { ahead.shelf.refresh(Era::Session, Duration::from_secs(30)).await });
     Ok(proxy)

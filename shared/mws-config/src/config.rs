@@ -52,6 +52,8 @@ pub struct Upstream {
     pub kind: UpstreamKind,
     /// Protocol version to use, `None` = find out.
     pub protocol: Option<String>,
+    /// Pass the client's `Authorization` header on.
+    pub forward_authorization: bool,
 }
 
 /// How the upstream is reached.
@@ -147,6 +149,7 @@ impl Config {
                     headers: Vec::new(),
                 },
                 protocol: None,
+                forward_authorization: false,
             },
             listen: Listen { host: "127.0.0.1".into(), port: 4484 },
             state_dir: places.state_dir(),

@@ -175,8 +175,9 @@ fn upstream(
             kind @ UpstreamKind::Command { .. } => kind,
         },
     };
+    let forward_authorization = fields.flag("forwardAuthorization", false)?;
     fields.unknown(warnings);
-    Ok(Upstream { kind, protocol })
+    Ok(Upstream { kind, protocol, forward_authorization })
 }
 
 fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {

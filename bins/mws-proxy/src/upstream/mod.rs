@@ -7,7 +7,10 @@ mod answer;
 mod child;
 mod conn;
 mod http;
+mod pool;
 mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 
@@ -53,7 +56,8 @@ impl Upstream {
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory))?;
+                let lends = config.upstream.forward_authorization;
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), lends)?;
                 Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
