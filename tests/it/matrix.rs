@@ -29,7 +29,7 @@ const CLIENTS: [(Client, &str); 11] = [
 ];
 
 /// What the inspector's command line can do.
-const INSPECTOR: [&str; 6] = ["call", "resource", "prompt", "error", "image", "structured"];
+const INSPECTOR: [&str; 5] = ["call", "resource", "prompt", "error", "structured"];
 
 #[test]
 fn every_client_gets_through_the_proxy_what_it_gets_from_the_server() {

@@ -18,6 +18,7 @@ const transport = command
 
 await client.connect(transport);
 const steps = await runSteps(client, spec.steps, (params, options) => client.callTool(params, options));
-process.stdout.write(JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), steps }) + '\n');
+const printed = JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), steps }) + '\n';
 await client.close();
-process.exit(0);
+// An exit would cut off what a pipe has not taken yet.
+process.stdout.write(printed, () => process.exit(0));

@@ -19,6 +19,7 @@ const transport = command
 
 await client.connect(transport);
 const steps = await runSteps(client, spec.steps, (params, options) => client.callTool(params, undefined, options));
-process.stdout.write(JSON.stringify({ protocol: transport.protocolVersion ?? null, steps }) + '\n');
+const printed = JSON.stringify({ protocol: transport.protocolVersion ?? null, steps }) + '\n';
 await client.close();
-process.exit(0);
+// An exit would cut off what a pipe has not taken yet.
+process.stdout.write(printed, () => process.exit(0));
