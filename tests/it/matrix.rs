@@ -148,9 +148,20 @@ impl Cell<'_> {
         for (number, ask) in asks.iter().enumerate() {
             let kind = if number == 0 { "direct" } else { ask.kind };
             let outcome = same(&got[3 + number], &direct[1 + number], ask.varies);
-            row.note(kind, outcome);
+            match outcome {
+                Err(_) if kind == "elicit" && self.questions_are_lost() => {
+                    row.note(kind, Ok("not-carried-over"));
+                }
+                outcome => row.note(kind, outcome),
+            }
         }
         (row.line, row.failed)
+    }
+
+    /// What a session server asks reaches a client only in a session of its own.
+    fn questions_are_lost(&self) -> bool {
+        let shared = matches!(self.server.target, Target::Command(_));
+        shared || (self.mode == MODERN && !self.server.stateless)
     }
 
     /// The list is the meta-tools and the pins that the server has.
