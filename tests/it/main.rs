@@ -41,6 +41,8 @@ mod privacy;
 mod process;
 /// What the proxy adds to a server.
 mod promises;
+/// What a stateless upstream asks a session client.
+mod questions;
 /// Bytes of servers written by others.
 mod real;
 /// What is written about a call.

@@ -66,6 +66,7 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
         servers::filesystem(parts, lab),
         servers::memory(parts, lab),
         servers::git(parts, lab),
+        servers::git(parts, lab).without_sessions("git, stateless"),
         servers::time(parts),
         servers::grafana(parts, lab),
         servers::kubernetes(parts, lab, false),
@@ -80,10 +81,13 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
 
 /// One server with every client; the cells that failed.
 fn column(parts: &Parts, lab: &Lab, server: &Server) -> Vec<String> {
-    let upstream = match &server.target {
+    let mut upstream = match &server.target {
         Target::Url(url) => json!({"url": url}),
         Target::Command(words) => json!({"command": words[0], "args": words[1..]}),
     };
+    if let Some(protocol) = server.protocol {
+        upstream["protocol"] = json!(protocol);
+    }
     let home = Lab::with_config(&json!({"upstream": upstream, "pins": server.tools()}));
     let proxy = home.proxy(&[]);
     let through = Target::Url(proxy.url.clone());

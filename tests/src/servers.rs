@@ -18,6 +18,8 @@ pub struct Server {
     pub session: bool,
     /// It speaks the stateless protocol.
     pub stateless: bool,
+    /// The protocol that the proxy is told to speak to it.
+    pub protocol: Option<&'static str>,
     /// What to ask, in order; the first is the tool that is searched for and called in every way.
     pub asks: Vec<Ask>,
     _running: Option<Served>,
@@ -59,12 +61,21 @@ fn prompt(name: &str, arguments: &Value) -> Ask {
 
 impl Server {
     fn new(name: &'static str, target: Target, eras: [bool; 2], asks: Vec<Ask>) -> Self {
-        Self { name, target, session: eras[0], stateless: eras[1], asks, _running: None }
+        let [session, stateless] = eras;
+        Self { name, target, session, stateless, protocol: None, asks, _running: None }
     }
 
     fn served(name: &'static str, running: Served, eras: [bool; 2], asks: Vec<Ask>) -> Self {
         let target = Target::Url(running.url.clone());
         Self { _running: Some(running), ..Self::new(name, target, eras, asks) }
+    }
+
+    /// The same server, to which the proxy speaks the stateless protocol alone.
+    #[must_use]
+    pub fn without_sessions(mut self, name: &'static str) -> Self {
+        self.protocol = Some("2026-07-28");
+        self.name = name;
+        self
     }
 
     fn varying(mut self) -> Self {

@@ -8,6 +8,8 @@
 
 mod cli;
 mod front_matter;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod output;
 mod pin_files;
 mod publish;

@@ -20,6 +20,8 @@ mod edit;
 mod fault;
 mod finder;
 mod forward;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod handshake;
 mod headers;
 mod http;

@@ -15,7 +15,7 @@ use mws_event::{Call, Source, Timestamp, Via};
 const SURE_ID: usize = 20;
 
 /// Clients with transcripts, which give themselves longer names over the wire.
-const FAMILIES: [&str; 2] = ["claudecode", "codex"];
+const FAMILIES: [&str; 4] = ["claudecode", "codex", "geminicli", "qwen"];
 
 /// One call as one place saw it.
 #[derive(Debug)]
@@ -149,6 +149,8 @@ mod tests {
                 &["claude-code", "claude-code/2.1.3 (cli)", "Claude Code", "Claude Code 2.1"][..],
             ),
             ("codex", &["codex", "codex-mcp-client", "codex_cli_rs/0.144"]),
+            ("geminicli", &["gemini-cli", "gemini-cli-mcp-client"]),
+            ("qwen", &["qwen-code", "qwen-cli-mcp-client-toolbox"]),
             ("cursor", &["Cursor", "cursor/1.0", "cursor v1.2"]),
             ("", &["", "/1"]),
             ("7", &["7"]),
