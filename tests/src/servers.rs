@@ -156,7 +156,7 @@ pub fn memory(parts: &Parts, lab: &Lab) -> Server {
 #[must_use]
 pub fn git(parts: &Parts, lab: &Lab) -> Server {
     lab.write("repository/file.txt", "text\n");
-    let script = "cd repository && git init -q -b main && git add . && \
+    let script = "cd repository && [ ! -e .git ] || exit 0; git init -q -b main && git add . && \
         git -c user.name=a -c user.email=a@b commit -q -m first --date 2026-01-01T00:00:00Z";
     let mut command = lab.command("bash");
     command.env("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z").args(["-c", script]);
@@ -233,8 +233,8 @@ pub fn kubernetes(parts: &Parts, lab: &Lab, http: bool) -> Server {
     let config = lab.write("kube.yaml", KUBE);
     let asks = vec![
         call("call", "configuration_view", &json!({})),
-        progress("configuration_contexts_list", &json!({})),
-        cancel("configuration_contexts_list", &json!({})),
+        progress("configuration_view", &json!({})),
+        cancel("configuration_view", &json!({})),
         resource("k8s://nothing"),
         prompt("nothing", &json!({})),
         call("error", "pods_get", &json!({"namespace": "none"})),
