@@ -39,6 +39,8 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// Definitions that change, and the start without history.
+mod promised;
 /// What the proxy adds to a server.
 mod promises;
 /// What a stateless upstream asks a session client.
@@ -49,6 +51,8 @@ mod real;
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The history walked again.
+mod replay;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.
