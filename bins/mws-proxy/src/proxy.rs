@@ -135,7 +135,11 @@ impl Proxy {
             Some(own) if own.talk.get().is_some() => listing.strict_result(),
             _ => listing.result(caller.era),
         };
-        reply::json(200, rpc::result(id, result))
+        let text = rpc::result(id, result);
+        if self.upstream.streams() && reply::takes_streams(headers) {
+            return reply::stream(crate::body::full(crate::sse::message(&text)));
+        }
+        reply::json(200, text)
     }
 
     async fn call(
