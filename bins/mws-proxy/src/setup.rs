@@ -94,6 +94,8 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            cold_start: config.cold_start,
+            on_change: config.on_change,
         },
         notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
