@@ -17,6 +17,7 @@ mod caller;
 mod catalog;
 mod check;
 mod cli;
+mod coerce;
 mod control;
 mod edit;
 mod fault;

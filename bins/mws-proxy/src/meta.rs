@@ -6,7 +6,7 @@
 
 use mws_catalog::{META_TOOLS, json};
 
-use crate::edit::{Edits, quote};
+use crate::edit::quote;
 use crate::guide::Guide;
 
 const SEARCH_SCHEMA: &str = r#""inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, exact tool names, or a backend"},"backend":{"type":"string"},"limit":{"type":"integer"},"detail":{"enum":["brief","best","full"]}}},"annotations":{"title":"Search tools","readOnlyHint":true,"openWorldHint":false}"#;
@@ -61,29 +61,6 @@ pub(crate) fn inner(arguments: Option<&str>) -> Result<Inner, String> {
     Ok(Inner { name, arguments })
 }
 
-/// The arguments with every string that holds an object or array turned into it, where the schema
-/// asks for that type alone; models write them so. Nothing else is touched.
-pub(crate) fn coerced(arguments: &str, schema: &str) -> String {
-    let schema = json::members(schema).unwrap_or_default();
-    let properties = json::get(&schema, "properties").and_then(json::members).unwrap_or_default();
-    let members = json::members(arguments).unwrap_or_default();
-    let mut edits = Edits::of(arguments);
-    for member in members {
-        let wanted = json::get(&properties, &member.key).and_then(json::members);
-        let wanted = wanted.and_then(|w| json::get(&w, "type").and_then(json::string));
-        let text = json::string(member.value).map(|text| text.trim().to_owned());
-        let fits = |text: &String| match wanted.as_deref() {
-            Some("object") => json::members(text).is_some(),
-            Some("array") => json::elements(text).is_some(),
-            _ => false,
-        };
-        if let Some(text) = text.filter(fits) {
-            edits.replace(member.value, text);
-        }
-    }
-    edits.apply()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,22 +75,6 @@ mod tests {
             let names: Vec<_> = catalog.tools().iter().map(mws_catalog::Tool::name).collect();
             assert_eq!((names.as_slice(), rejected.len()), (&META_TOOLS[..], 0));
             assert_eq!(list.matches("alwaysLoad").count(), if always_load { 2 } else { 0 });
-        }
-    }
-
-    #[test]
-    fn a_string_becomes_an_object_or_array_only_where_the_schema_asks_for_one() {
-        let schema = r#"{"properties":{"o":{"type":"object"},"a":{"type":"array"},"s":{"type":"string"},"u":{"type":["object","string"]}}}"#;
-        for (arguments, want) in [
-            (r#"{"o":"{\"x\": 1.10}","a":"[1]"}"#, r#"{"o":{"x": 1.10},"a":[1]}"#),
-            (r#"{"s":"{}","u":"{}","free":"{}"}"#, r#"{"s":"{}","u":"{}","free":"{}"}"#),
-            (
-                r#"{"o":"not an object","a":"{}","o2": 1}"#,
-                r#"{"o":"not an object","a":"{}","o2": 1}"#,
-            ),
-            (r#"{"o":{"y":2},"a":[ ]}"#, r#"{"o":{"y":2},"a":[ ]}"#),
-        ] {
-            assert_eq!(coerced(arguments, schema), want);
         }
     }
 
