@@ -9,6 +9,12 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// The official conformance suite.
+mod conformance;
+/// The corpus of messages, over every way.
+mod corpus;
+/// Many clients at once.
+mod crowd;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
@@ -23,6 +29,8 @@ mod gold;
 mod harness;
 /// Rules of the repository.
 mod layout;
+/// Clients and servers written by others.
+mod matrix;
 /// The listing and the two meta-tools.
 mod meta;
 /// From a transcript to a listed tool, and pipes.
@@ -37,7 +45,7 @@ mod promised;
 mod promises;
 /// What a stateless upstream asks a session client.
 mod questions;
-/// Servers and clients written by others.
+/// Bytes of servers written by others.
 mod real;
 /// What is written about a call.
 mod record;
