@@ -33,6 +33,7 @@ mod rpc;
 mod serve;
 mod sessions;
 mod setup;
+mod severity;
 mod sse;
 mod streams;
 mod upstream;

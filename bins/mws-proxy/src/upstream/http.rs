@@ -4,6 +4,7 @@
 //! Deliberately absent: HTTP/2, redirects, cookies.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,7 +27,10 @@ use crate::memory::Memory;
 use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::upstream::answer::{answer_in, refused_session};
-use crate::upstream::own_request;
+use crate::upstream::asks::Whom;
+use crate::upstream::mux::Notices;
+use crate::upstream::stdio::Open;
+use crate::upstream::{own_request, session};
 
 #[cfg(feature = "tls")]
 type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
@@ -47,6 +51,8 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// The last `initialize` was refused with a status that says so.
+    no_post: Arc<AtomicBool>,
 }
 
 /// The proxy's own conversation with the upstream.
@@ -65,7 +71,7 @@ struct Seen {
 
 /// What sends requests; cheap to clone.
 #[derive(Clone)]
-struct Sender {
+pub(super) struct Sender {
     client: Client<Connector, Full<Bytes>>,
     uri: Uri,
     headers: HeaderMap,
@@ -97,6 +103,7 @@ impl Http {
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
+            no_post: Arc::default(),
         })
     }
 
@@ -155,14 +162,18 @@ impl Http {
 
     /// Posts one message of a handshake; keeps the session id and version that come back.
     fn exchange(&self, seen: Arc<Mutex<Seen>>) -> Exchange {
-        let sender = self.sender.clone();
+        let (sender, no_post) = (self.sender.clone(), Arc::clone(&self.no_post));
         Arc::new(move |text: String| {
             let (sender, seen) = (sender.clone(), Arc::clone(&seen));
+            let no_post = Arc::clone(&no_post);
             Box::pin(async move {
                 let Seen { session_id, version } = lock(&seen).clone();
                 let headers = own_headers(&text, session_id.as_deref(), version.as_deref());
                 let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
                 let response = sent.await?;
+                if is_initialize(&text) {
+                    no_post.store(session::refuses_post(&response), Ordering::Relaxed);
+                }
                 let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
                 if let Some(session) = session {
                     lock(&seen).session_id = Some(session.to_owned());
@@ -193,6 +204,29 @@ impl Http {
         Err(Fault::new(FaultKind::Http, "the upstream refuses its own sessions"))
     }
 
+    /// Opens one more session, for clients of their own kind.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached or opens no session.
+    pub(crate) async fn open_session(
+        &self,
+        initialize: &str,
+        whom: Whom,
+        notices: Notices,
+    ) -> Result<Open, Fault> {
+        session::open(&self.sender, initialize, whom, notices).await
+    }
+
+    /// What sends to this upstream.
+    pub(super) fn sender(&self) -> Sender {
+        self.sender.clone()
+    }
+
+    /// True when `initialize` was refused as if nothing were there to take a POST.
+    pub(super) fn takes_no_post(&self) -> bool {
+        self.no_post.load(Ordering::Relaxed)
+    }
+
     /// Opens a new session at the next request, unless somebody did already.
     pub(crate) fn forget_session(&self, session: Option<&str>) {
         let mut control = lock(&self.control);
@@ -203,7 +237,16 @@ impl Http {
 }
 
 impl Sender {
-    async fn send(
+    /// The same for another URL of the upstream.
+    pub(super) fn at(&self, uri: Uri) -> Self {
+        Self { uri, ..self.clone() }
+    }
+
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(super) async fn send(
         &self,
         method: Method,
         mut headers: HeaderMap,
@@ -286,7 +329,7 @@ fn negotiated(answer: &str) -> Option<String> {
 }
 
 /// Headers of a message of our own; `version` is the negotiated one.
-fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> HeaderMap {
+pub(super) fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> HeaderMap {
     let mut map = HeaderMap::new();
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -302,6 +345,10 @@ fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> Head
         headers::set(&mut map, PROTOCOL_VERSION, version);
     }
     map
+}
+
+fn is_initialize(text: &str) -> bool {
+    Message::parse(text.as_bytes()).is_ok_and(|m| m.method.as_deref() == Some("initialize"))
 }
 
 fn request_id(text: &str) -> Option<String> {

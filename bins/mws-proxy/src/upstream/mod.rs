@@ -4,9 +4,13 @@
 //! Deliberately absent: several upstreams. A router in front of this seam would own names.
 
 mod answer;
+mod asks;
 mod child;
 mod conn;
 mod http;
+mod mux;
+mod post;
+mod session;
 mod stdio;
 
 use std::sync::Arc;
@@ -15,9 +19,13 @@ use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
-pub(crate) use conn::{Notices, Pending, ended};
+pub(crate) use asks::Whom;
+pub(crate) use conn::{Conn, ended};
+pub(crate) use mux::{Notices, Pending, Terms};
+pub(crate) use session::initialize;
 pub(crate) use http::Http;
 pub(crate) use stdio::Stdio;
+use stdio::Source;
 
 use crate::control::{Handshake, Known, NAME};
 use crate::edit::{Object, quote};
@@ -63,7 +71,7 @@ impl Upstream {
                     cwd: cwd.clone(),
                 };
                 let forced = protocol.is_some();
-                Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
+                Link::Stdio(Stdio::new(Source::Command(command), known, forced, Arc::clone(&memory), notices))
             }
         };
         Ok(Self { link, memory })
@@ -107,13 +115,7 @@ impl Upstream {
             Link::Stdio(stdio) => {
                 let (conn, shaken) = stdio.any_conn(prefer).await?;
                 let text = own_request(shaken.era, method, params);
-                let mut pending = conn.request(&text, "own", None).await?;
-                loop {
-                    let text = pending.messages.recv().await.ok_or_else(ended)?;
-                    if crate::sse::answers(&text, "0") {
-                        return Ok(text);
-                    }
-                }
+                conn.ask(&text).await
             }
         }
     }

@@ -13,8 +13,12 @@ use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::rpc::{Era, Message};
+use crate::upstream::asks::Whom;
 use crate::upstream::child::Command;
-use crate::upstream::conn::{Conn, Notices, ended};
+use crate::upstream::conn::{Conn, ended};
+use crate::upstream::http::Sender;
+use crate::upstream::mux::Notices;
+use crate::upstream::session;
 
 /// For the probe: old servers do not answer what they do not know.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(2500);
@@ -26,9 +30,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const HEALTHY: Duration = Duration::from_secs(60);
 const SESSION_VERSION: &str = "2025-11-25";
 
-/// The link to a child process.
+/// How a conversation is begun.
+pub(crate) enum Source {
+    /// By starting a process.
+    Command(Command),
+    /// By opening a stream over the older HTTP transport.
+    Sse(Sender),
+}
+
+/// The link to a child process, or to a server that is like one: with a stream for everything.
 pub(crate) struct Stdio {
-    command: Command,
+    source: Source,
     known: Mutex<Known>,
     /// The configuration names the protocol.
     forced: bool,
@@ -91,7 +103,7 @@ impl Starts {
 
 impl Stdio {
     pub(crate) fn new(
-        command: Command,
+        source: Source,
         known: Known,
         forced: bool,
         memory: Arc<Memory>,
@@ -100,7 +112,7 @@ impl Stdio {
         let (modern, session, started, stopping) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
-            command,
+            source,
             known,
             forced,
             memory,
@@ -154,6 +166,44 @@ impl Stdio {
             ends.spawn(async move { conn.stop().await });
         }
         while ends.join_next().await.is_some() {}
+    }
+
+    /// One more conversation, for clients of their own kind: opened by this `initialize`.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) async fn open_session(
+        &self,
+        initialize: &str,
+        whom: Whom,
+        notices: Notices,
+    ) -> Result<Open, Fault> {
+        let conn = self.connect(whom, notices).await?;
+        match session::greet(&conn, initialize).await {
+            Ok(shaken) => Ok((conn, Arc::new(shaken))),
+            Err(fault) => {
+                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
+                conn.stop().await;
+                Err(fault)
+            }
+        }
+    }
+
+    async fn connect(&self, whom: Whom, notices: Notices) -> Result<Arc<Conn>, Fault> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(ended());
+        }
+        let conn = match &self.source {
+            Source::Command(command) => {
+                let (child, tail) = command.start()?;
+                Conn::of_process(child, tail, whom, notices)?
+            }
+            Source::Sse(sender) => session::connect_sse(sender, whom, &notices).await?,
+        };
+        let mut started = lock(&self.started);
+        started.retain(|conn| conn.strong_count() > 0);
+        started.push(Arc::downgrade(&conn));
+        Ok(conn)
     }
 
     fn known(&self) -> Known {
@@ -220,16 +270,7 @@ impl Stdio {
     }
 
     async fn start(&self, known: Known) -> Result<Open, Fault> {
-        if self.stopping.load(Ordering::Acquire) {
-            return Err(ended());
-        }
-        let (child, tail) = self.command.start()?;
-        let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
-        {
-            let mut started = lock(&self.started);
-            started.retain(|conn| conn.strong_count() > 0);
-            started.push(Arc::downgrade(&conn));
-        }
+        let conn = self.connect(Whom::Nobody, Arc::clone(&self.notices)).await?;
         let silent = Arc::new(AtomicBool::new(false));
         let probing = exchange(Arc::clone(&conn), PROBE_TIMEOUT, Arc::clone(&silent));
         let mut shaken = control::negotiate(probing, known).await;
@@ -263,16 +304,7 @@ fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchan
             };
             let is_probe = message.method.as_deref() == Some("server/discover");
             let limit = if is_probe { probe } else { START_TIMEOUT };
-            let mut pending = conn.request(&text, "own", None).await?;
-            let answer = async {
-                loop {
-                    let text = pending.messages.recv().await.ok_or_else(ended)?;
-                    if crate::sse::answers(&text, id) {
-                        return Ok(text);
-                    }
-                }
-            };
-            match tokio::time::timeout(limit, answer).await {
+            match tokio::time::timeout(limit, conn.ask(&text)).await {
                 Ok(answer) => answer.map(Some),
                 Err(_) if is_probe => {
                     silent.store(true, Ordering::Relaxed);
