@@ -74,7 +74,7 @@ impl Proxy {
 /// Events waiting for a client; one that is further behind loses its stream.
 const BEHIND: usize = 256;
 
-/// All open streams.
+/// All open streams of our own.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<Vec<Sender<Bytes>>>);
 
@@ -87,7 +87,7 @@ impl Streams {
         let mut streams = self.streams();
         streams.retain(|stream| !stream.is_closed());
         streams.push(sender);
-        reply::stream(Channel::boxed(receiver))
+        reply::stream(Channel::boxed(receiver, |event| event))
     }
 
     /// Sends a message to everybody.
