@@ -26,7 +26,7 @@ use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
 use crate::sse;
-use crate::upstream::{Http, Link, client_info, read_whole};
+use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
 /// How long a client waits for an upstream that is known.
@@ -45,12 +45,9 @@ impl Proxy {
         let started = Instant::now();
         let id = message.id.unwrap_or("null");
         let answer = async {
-            match &self.upstream.link {
+            match self.upstream.link() {
                 Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
-                Link::Stdio(stdio) => stdio.conn(Era::Session).await.map(|(_, shaken)| {
-                    let result = bridge::in_version_of(&shaken.result, message);
-                    self.own_session(message, id, &result, &caller)
-                }),
+                Link::Stdio(stdio) => self.initialize_process(stdio, message, &caller).await,
             }
         };
         let answered = self.in_time(answer).await;
@@ -59,7 +56,9 @@ impl Proxy {
             let known = self.upstream.memory.entry().initialize;
             let result = known.map_or_else(bridge::unknown_server, |raw| raw.get().to_owned());
             let result = bridge::in_version_of(&result, message);
-            self.own_session(message, id, &result, &caller)
+            let own = matches!(self.upstream.link(), Link::Stdio(_)) && rpc::can_be_asked(message);
+            let own = own.then(|| self.upstream.own(as_ours(message)));
+            self.own_session(message, id, &result, &caller, own)
         })
     }
 
@@ -68,7 +67,7 @@ impl Proxy {
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let known = self.upstream.memory.entry();
         let is_known = known.initialize.is_some() || known.discover.is_some();
-        let first_start = matches!(self.upstream.link, Link::Stdio(_)) && !is_known;
+        let first_start = matches!(self.upstream.link(), Link::Stdio(_)) && !is_known;
         let patience = if first_start { FIRST_PATIENCE } else { PATIENCE };
         tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
             let after = patience.as_secs();
@@ -77,11 +76,47 @@ impl Proxy {
         })
     }
 
-    fn own_session(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
+    /// Answers `initialize` under a session id of ours; `own` is the session's own process.
+    fn own_session(
+        &self,
+        message: &Message<'_>,
+        id: &str,
+        result: &str,
+        caller: &Caller,
+        own: Option<Arc<Own>>,
+    ) -> Reply {
         let session = self.sessions.open(&caller.client, &as_ours(message));
+        if let (Link::Stdio(stdio), Some(own)) = (self.upstream.link(), own) {
+            stdio.owns.insert(&session, own);
+        }
         let edited = bridge::with_tools(result);
         let result = edited.as_deref().unwrap_or(result);
         reply::with_session(reply::json(200, rpc::result(id, result)), &session)
+    }
+
+    /// Opens a session in the process that sessions share, or in one of its own for a client that
+    /// the upstream may ask something.
+    async fn initialize_process(
+        self: &Arc<Self>,
+        stdio: &Arc<Stdio>,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Result<Reply, Fault> {
+        let id = message.id.unwrap_or("null");
+        if rpc::can_be_asked(message) {
+            let own = self.upstream.own(as_ours(message));
+            match own.open(stdio).await {
+                Err(fault) if fault.kind == FaultKind::Protocol => {}
+                opened => {
+                    let (_, shaken) = opened?;
+                    self.upstream.memory.keep(&shaken, false);
+                    return Ok(self.own_session(message, id, &shaken.result, caller, Some(own)));
+                }
+            }
+        }
+        let (_, shaken) = stdio.conn(Era::Session).await?;
+        let result = bridge::in_version_of(&shaken.result, message);
+        Ok(self.own_session(message, id, &result, caller, None))
     }
 
     async fn initialize_http(
@@ -109,7 +144,10 @@ impl Proxy {
         if reply.status().is_success() {
             return Ok(reply);
         }
-        // An error here may mean that the upstream has no sessions at all.
+        // An error here may mean that the upstream has no sessions, or another transport.
+        if let Ok(Link::Stdio(stdio)) = self.upstream.settled().await {
+            return self.initialize_process(stdio, message, caller).await;
+        }
         match http.handshake().await {
             Ok(shaken) if shaken.era == Era::Modern => {
                 let what = "the upstream speaks only the stateless protocol 2026-07-28, and this \
@@ -156,7 +194,7 @@ impl Proxy {
         caller: Caller,
     ) -> Result<Reply, Fault> {
         let mut out = Outgoing::of(message, headers, caller);
-        match &self.upstream.link {
+        match self.upstream.link() {
             Link::Http(http) => {
                 let headers = headers::forwarded(&out.headers);
                 let sent = http.send(Method::POST, headers, out.take_named().into());

@@ -15,6 +15,7 @@ mod catalog;
 mod check;
 mod cli;
 mod control;
+mod crossing;
 mod edit;
 mod fault;
 mod finder;

@@ -37,13 +37,21 @@ impl Proxy {
             return refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
         let own = self.sessions.own(id);
-        match &self.upstream.link {
+        if own.is_some() {
+            // Its failure shows below, where the upstream is needed.
+            let _ = self.upstream.settled().await;
+        }
+        match self.upstream.link() {
             Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
-            Link::Stdio(_) if method == Method::DELETE => {
+            Link::Stdio(stdio) if method == Method::DELETE => {
                 self.sessions.close(id);
+                stdio.owns.end(id);
                 reply::empty(StatusCode::OK)
             }
-            Link::Stdio(_) => self.streams.open(),
+            Link::Stdio(stdio) => match stdio.owns.get(id) {
+                Some(own) => own.stream(),
+                None => self.streams.open(),
+            },
             Link::Http(http) => {
                 let nothing = Message::parse(b"{}").ok();
                 let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));

@@ -143,7 +143,8 @@ impl Mux {
             let Ok(message) = Message::parse(text.as_bytes()) else { return };
             let meant = mux.meant(None);
             if !meant.is_some_and(|number| mux.hand(number, &id, &message)) {
-                let why = "several requests are under way, and it is not clear whose client is meant";
+                let why =
+                    "several requests are under way, and it is not clear whose client is meant";
                 mux.write_now(rpc::error(Some(&id), rpc::SERVER_ERROR, why));
             }
         });

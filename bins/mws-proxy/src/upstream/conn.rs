@@ -121,6 +121,16 @@ impl Conn {
         self.mux.is_open()
     }
 
+    /// True while a request is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.mux.waiting().is_empty()
+    }
+
+    /// Done when it is over.
+    pub(crate) async fn closed(&self) {
+        self.mux.closed().await;
+    }
+
     /// Why the process ended before it served anybody. Later its words may hold what clients sent.
     pub(crate) fn failed_to_start(&self) -> Fault {
         let Way::Process(process) = &self.way else { return ended() };

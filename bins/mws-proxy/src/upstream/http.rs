@@ -71,7 +71,7 @@ struct Seen {
 
 /// What sends requests; cheap to clone.
 #[derive(Clone)]
-pub(super) struct Sender {
+pub(crate) struct Sender {
     client: Client<Connector, Full<Bytes>>,
     uri: Uri,
     headers: HeaderMap,

@@ -9,11 +9,12 @@ mod child;
 mod conn;
 mod http;
 mod mux;
+mod own;
 mod post;
 mod session;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
@@ -21,17 +22,25 @@ use mws_state::StateDir;
 pub(crate) use answer::{read_whole, refused_session};
 pub(crate) use asks::Whom;
 pub(crate) use conn::{Conn, ended};
-pub(crate) use mux::{Notices, Pending, Terms};
-pub(crate) use session::initialize;
 pub(crate) use http::Http;
-pub(crate) use stdio::Stdio;
+pub(crate) use mux::{Notices, Pending, Terms};
+pub(crate) use own::Own;
+pub(crate) use session::initialize;
+pub(crate) use stdio::Open;
 use stdio::Source;
+pub(crate) use stdio::Stdio;
 
 use crate::control::{Handshake, Known, NAME};
 use crate::edit::{Object, quote};
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::rpc::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
+
+/// The version of the protocol whose HTTP transport had two URLs.
+const SSE_VERSION: &str = "2024-11-05";
+
+/// The version to ask for.
+const SESSION_VERSION: &str = "2025-11-25";
 
 /// How the upstream is reached.
 pub(crate) enum Link {
@@ -43,7 +52,14 @@ pub(crate) enum Link {
 
 /// The upstream and what is remembered of it.
 pub(crate) struct Upstream {
-    pub(crate) link: Link,
+    link: Link,
+    /// In place of it, where the server turned out to speak nothing else.
+    older: OnceLock<Link>,
+    /// Held while that is found out.
+    turning: tokio::sync::Mutex<()>,
+    notices: Notices,
+    /// Hears what is said to nobody, without telling everybody.
+    watch: Notices,
     pub(crate) memory: Arc<Memory>,
 }
 
@@ -52,7 +68,12 @@ impl Upstream {
     ///
     /// # Errors
     /// A header or variable that cannot be resolved, or a URL that cannot be used.
-    pub(crate) fn new(config: &Config, state: &StateDir, notices: Notices) -> Result<Self, String> {
+    pub(crate) fn new(
+        config: &Config,
+        state: &StateDir,
+        notices: Notices,
+        watch: Notices,
+    ) -> Result<Self, String> {
         let protocol = config.upstream.protocol.clone();
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
@@ -60,7 +81,11 @@ impl Upstream {
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                Link::Http(Box::new(Http::new(url, resolved, known, Arc::clone(&memory))?))
+                let http = Http::new(url, resolved, known, Arc::clone(&memory))?;
+                match protocol.as_deref() {
+                    Some(SSE_VERSION) => older(&http, &memory, &notices),
+                    _ => Link::Http(Box::new(http)),
+                }
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
                 let resolved = resolve(vars, "upstream.env")?;
@@ -71,10 +96,53 @@ impl Upstream {
                     cwd: cwd.clone(),
                 };
                 let forced = protocol.is_some();
-                Link::Stdio(Stdio::new(Source::Command(command), known, forced, Arc::clone(&memory), notices))
+                let (source, notices) = (Source::Command(command), Arc::clone(&notices));
+                Link::Stdio(Stdio::new(source, known, forced, Arc::clone(&memory), notices))
             }
         };
-        Ok(Self { link, memory })
+        let (older, turning) = Default::default();
+        Ok(Self { link, older, turning, notices, watch, memory })
+    }
+
+    /// How the upstream is reached, as far as is known.
+    pub(crate) fn link(&self) -> &Link {
+        self.older.get().unwrap_or(&self.link)
+    }
+
+    /// The place of a process for the session that this `initialize` opens.
+    pub(crate) fn own(&self, initialize: String) -> Arc<Own> {
+        Own::new(initialize, &self.watch)
+    }
+
+    /// How the upstream is reached, found out where that is not known.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached.
+    pub(crate) async fn settled(&self) -> Result<&Link, Fault> {
+        if let Link::Http(http) = self.link()
+            && let Err(fault) = http.control().await
+            && !(http.takes_no_post() && self.turn(http).await)
+        {
+            return Err(fault);
+        }
+        Ok(self.link())
+    }
+
+    /// Tries the older transport, after the URL took no POST; true when the server speaks it.
+    async fn turn(&self, http: &Http) -> bool {
+        let _once = self.turning.lock().await;
+        if self.older.get().is_some() {
+            return true;
+        }
+        let link = older(http, &self.memory, &self.notices);
+        let Link::Stdio(stdio) = &link else { return false };
+        match stdio.conn(Era::Session).await {
+            Ok(_) => self.older.set(link).is_ok(),
+            Err(fault) => {
+                tracing::debug!("The upstream does not speak the older transport: {fault}.");
+                false
+            }
+        }
     }
 
     /// The era to speak for a client of `client`'s era: its own where the upstream has it.
@@ -82,8 +150,10 @@ impl Upstream {
     /// # Errors
     /// When the upstream cannot be reached.
     pub(crate) async fn era_for(&self, client: Era) -> Result<Era, Fault> {
-        match &self.link {
-            Link::Http(_) if client == Era::Session => Ok(Era::Session),
+        if matches!(self.link(), Link::Http(_)) && client == Era::Session {
+            return Ok(Era::Session);
+        }
+        match self.settled().await? {
             Link::Http(http) => Ok(http.handshake().await?.era),
             Link::Stdio(stdio) => Ok(stdio.conn(client).await?.1.era),
         }
@@ -94,7 +164,7 @@ impl Upstream {
     /// # Errors
     /// When the upstream cannot be reached.
     pub(crate) async fn handshake(&self, prefer: Era) -> Result<Arc<Handshake>, Fault> {
-        match &self.link {
+        match self.settled().await? {
             Link::Http(http) => http.handshake().await,
             Link::Stdio(stdio) => Ok(stdio.any_conn(prefer).await?.1),
         }
@@ -110,7 +180,7 @@ impl Upstream {
         method: &str,
         params: Object<'_>,
     ) -> Result<String, Fault> {
-        match &self.link {
+        match self.settled().await? {
             Link::Http(http) => http.ask(method, &params).await,
             Link::Stdio(stdio) => {
                 let (conn, shaken) = stdio.any_conn(prefer).await?;
@@ -122,10 +192,17 @@ impl Upstream {
 
     /// Ends a child process in good order.
     pub(crate) async fn stop(&self) {
-        if let Link::Stdio(stdio) = &self.link {
+        if let Link::Stdio(stdio) = self.link() {
             stdio.stop().await;
         }
     }
+}
+
+fn older(http: &Http, memory: &Arc<Memory>, notices: &Notices) -> Link {
+    let (memory, notices) = (Arc::clone(memory), Arc::clone(notices));
+    // Such a server may well speak a later version over its older transport.
+    let known = Known::Session(SESSION_VERSION.to_owned());
+    Link::Stdio(Stdio::new(Source::Sse(http.sender()), known, false, memory, notices))
 }
 
 /// A request of our own under the id 0.

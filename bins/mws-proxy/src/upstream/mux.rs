@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
 
 use crate::edit::Edits;
 use crate::fault::{Fault, FaultKind};
@@ -44,7 +45,7 @@ pub(crate) struct Terms {
 pub(crate) struct Mux {
     waiting: Mutex<HashMap<u64, Waiting>>,
     next: AtomicU64,
-    closed: AtomicBool,
+    closed: watch::Sender<bool>,
     pub(super) whom: Whom,
     pub(super) asked: Asked,
     pub(super) notices: Notices,
@@ -74,7 +75,7 @@ impl Mux {
         Self {
             waiting: Mutex::default(),
             next: AtomicU64::new(FIRST_ID),
-            closed: AtomicBool::new(false),
+            closed: watch::Sender::new(false),
             whom,
             asked: Asked::default(),
             notices,
@@ -139,7 +140,12 @@ impl Mux {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.closed.load(Ordering::Acquire)
+        !*self.closed.borrow()
+    }
+
+    /// Done when the conversation is over.
+    pub(super) async fn closed(&self) {
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     pub(super) fn lines(&self) -> Option<Sender<String>> {
@@ -156,7 +162,7 @@ impl Mux {
     /// Ends every request under way: their channels close without a response. Nothing more is
     /// sent; for a process this closes its stdin.
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.send_replace(true);
         lock(&self.lines).take();
         self.waiting().clear();
     }

@@ -17,7 +17,6 @@ use crate::caller::SESSION_ID;
 use crate::control::Handshake;
 use crate::edit::quote;
 use crate::fault::{Fault, FaultKind};
-use crate::headers;
 use crate::reply::{self, Reply};
 use crate::rpc::{Era, Message};
 use crate::sse::{self, Splitter};
@@ -35,8 +34,7 @@ const STEP: Duration = Duration::from_secs(30);
 /// For the first event of a stream.
 const GREETING: Duration = Duration::from_secs(5);
 const EVENT_MAX: usize = 64 * 1024;
-pub(super) const INITIALIZED: &str =
-    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// An `initialize` of our own on behalf of a client with these capabilities.
 pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
@@ -55,8 +53,7 @@ pub(super) async fn open(
     notices: Notices,
 ) -> Result<Open, Fault> {
     let headers = own_headers(initialize, None, None);
-    let response =
-        sender.send(Method::POST, headers, initialize.to_owned().into(), STEP).await?;
+    let response = sender.send(Method::POST, headers, initialize.to_owned().into(), STEP).await?;
     let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
@@ -149,8 +146,7 @@ fn resolve(base: &Uri, target: &str) -> Option<Uri> {
 pub(super) fn refuses_post(response: &Reply) -> bool {
     let said = reply::is_json(response);
     let status = response.status();
-    let no_post =
-        [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+    let no_post = [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
     !said && no_post.contains(&status)
 }
 

@@ -18,6 +18,7 @@ use crate::upstream::child::Command;
 use crate::upstream::conn::{Conn, ended};
 use crate::upstream::http::Sender;
 use crate::upstream::mux::Notices;
+use crate::upstream::own::Owns;
 use crate::upstream::session;
 
 /// For the probe: old servers do not answer what they do not know.
@@ -31,7 +32,7 @@ const HEALTHY: Duration = Duration::from_secs(60);
 const SESSION_VERSION: &str = "2025-11-25";
 
 /// How a conversation is begun.
-pub(crate) enum Source {
+pub(super) enum Source {
     /// By starting a process.
     Command(Command),
     /// By opening a stream over the older HTTP transport.
@@ -48,6 +49,8 @@ pub(crate) struct Stdio {
     notices: Notices,
     modern: Slot,
     session: Slot,
+    /// Those that belong to one session each.
+    pub(crate) owns: Owns,
     /// Every process that was started, so that none outlives the proxy.
     started: Mutex<Vec<Weak<Conn>>>,
     stopping: AtomicBool,
@@ -66,7 +69,7 @@ struct Slot {
 
 /// How starting went so far.
 #[derive(Default)]
-struct Starts {
+pub(super) struct Starts {
     last: Option<Instant>,
     failures: u32,
     fault: Option<Fault>,
@@ -85,7 +88,7 @@ impl Slot {
 
 impl Starts {
     /// The pause after repeated failures; a fault while it lasts.
-    fn begin(&mut self) -> Result<(), Fault> {
+    pub(super) fn begin(&mut self) -> Result<(), Fault> {
         let healthy = self.last.is_some_and(|last| last.elapsed() > HEALTHY);
         if healthy {
             self.failures = 0;
@@ -99,6 +102,11 @@ impl Starts {
         self.last = Some(Instant::now());
         Ok(())
     }
+
+    /// Keeps why it failed, if it did.
+    pub(super) fn end(&mut self, fault: Option<&Fault>) {
+        self.fault = fault.cloned();
+    }
 }
 
 impl Stdio {
@@ -109,7 +117,7 @@ impl Stdio {
         memory: Arc<Memory>,
         notices: Notices,
     ) -> Arc<Self> {
-        let (modern, session, started, stopping) = Default::default();
+        let (modern, session, owns, started, stopping) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
             source,
@@ -119,6 +127,7 @@ impl Stdio {
             notices,
             modern,
             session,
+            owns,
             started,
             stopping,
         })
@@ -166,6 +175,18 @@ impl Stdio {
             ends.spawn(async move { conn.stop().await });
         }
         while ends.join_next().await.is_some() {}
+    }
+
+    /// The process of a session, or the one that sessions share.
+    pub(crate) async fn conn_for(
+        self: &Arc<Self>,
+        session: Option<&str>,
+        era: Era,
+    ) -> Result<Open, Fault> {
+        match session.and_then(|session| self.owns.get(session)) {
+            Some(own) => own.open(self).await,
+            None => self.conn(era).await,
+        }
     }
 
     /// One more conversation, for clients of their own kind: opened by this `initialize`.
@@ -221,7 +242,7 @@ impl Stdio {
             Known::Nothing | Known::Modern => SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
-        starts.fault = outcome.as_ref().err().cloned();
+        starts.end(outcome.as_ref().err());
         let open = outcome?;
         self.memory.keep(&open.1, false);
         Ok(self.session.put(open))
@@ -238,7 +259,7 @@ impl Stdio {
         }
         starts.begin()?;
         let outcome = self.start(self.known()).await;
-        starts.fault = outcome.as_ref().err().cloned();
+        starts.end(outcome.as_ref().err());
         match outcome {
             // Servers that end at a request they do not know are started again without a probe.
             Err(f) if f.kind == FaultKind::Closed && !self.forced => {
