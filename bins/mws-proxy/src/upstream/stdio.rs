@@ -29,7 +29,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A process that ran this long starts with a clean record.
 const HEALTHY: Duration = Duration::from_secs(60);
-const SESSION_VERSION: &str = "2025-11-25";
 
 /// How a conversation is begun.
 pub(super) enum Source {
@@ -239,7 +238,7 @@ impl Stdio {
         starts.begin()?;
         let version = match self.known() {
             Known::Session(version) => version,
-            Known::Nothing | Known::Modern => SESSION_VERSION.to_owned(),
+            Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
         starts.end(outcome.as_ref().err());
