@@ -14,29 +14,25 @@ use crate::reply::{self, Reply};
 use crate::rpc::{self, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN, Message};
 use crate::severity::Severity;
 
-/// Refuses a request that a stateless server would refuse.
-pub(super) fn check(
-    headers: &HeaderMap,
-    message: &Message<'_>,
-    caller: &Caller,
-) -> Result<(), Reply> {
+/// The refusal of a request that a stateless server would refuse.
+pub(super) fn check(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Option<Reply> {
     let refuse = |code, why: &str| reply::json(400, rpc::error(message.id, code, why));
     let meta = message.meta();
     let version = json::get(&meta, META_VERSION).and_then(json::string);
     let Some(version) = version else {
-        return Err(refuse(rpc::INVALID_PARAMS, &format!("_meta lacks {META_VERSION}")));
+        return Some(refuse(rpc::INVALID_PARAMS, &format!("_meta lacks {META_VERSION}")));
     };
     if version != MODERN {
-        return Err(reply::json(400, unsupported(message.id, &version)));
+        return Some(reply::json(400, unsupported(message.id, &version)));
     }
     if json::get(&meta, META_CAPABILITIES).and_then(json::members).is_none() {
-        return Err(refuse(rpc::INVALID_PARAMS, &format!("_meta lacks {META_CAPABILITIES}")));
+        return Some(refuse(rpc::INVALID_PARAMS, &format!("_meta lacks {META_CAPABILITIES}")));
     }
     let level = json::get(&meta, META_LOG_LEVEL);
     if level.is_some_and(|level| Severity::parse(level).is_none()) {
-        return Err(refuse(rpc::INVALID_PARAMS, &format!("{META_LOG_LEVEL} is no log level")));
+        return Some(refuse(rpc::INVALID_PARAMS, &format!("{META_LOG_LEVEL} is no log level")));
     }
-    mirrors(headers, message, caller).map_err(|why| refuse(rpc::HEADER_MISMATCH, &why))
+    mirrors(headers, message, caller).err().map(|why| refuse(rpc::HEADER_MISMATCH, &why))
 }
 
 fn unsupported(id: Option<&str>, requested: &str) -> String {

@@ -57,7 +57,7 @@ impl Proxy {
         call: Option<OpenCall>,
     ) -> Result<Reply, Fault> {
         let message = Message::parse(out.text.as_bytes()).map_err(unfit)?;
-        if let Err(refusal) = check::check(&out.headers, &message, &out.caller) {
+        if let Some(refusal) = check::check(&out.headers, &message, &out.caller) {
             return Ok(refusal);
         }
         if bridge::is_refused(&out.method) {

@@ -202,7 +202,7 @@ fn older(http: &Http, memory: &Arc<Memory>, notices: &Notices) -> Link {
     let (memory, notices) = (Arc::clone(memory), Arc::clone(notices));
     // Such a server may well speak a later version over its older transport.
     let known = Known::Session(SESSION_VERSION.to_owned());
-    Link::Stdio(Stdio::new(Source::Sse(http.sender()), known, false, memory, notices))
+    Link::Stdio(Stdio::new(Source::Sse(Box::new(http.sender())), known, false, memory, notices))
 }
 
 /// A request of our own under the id 0.

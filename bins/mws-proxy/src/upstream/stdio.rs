@@ -35,7 +35,7 @@ pub(super) enum Source {
     /// By starting a process.
     Command(Command),
     /// By opening a stream over the older HTTP transport.
-    Sse(Sender),
+    Sse(Box<Sender>),
 }
 
 /// The link to a child process, or to a server that is like one: with a stream for everything.
@@ -109,7 +109,7 @@ impl Starts {
 }
 
 impl Stdio {
-    pub(crate) fn new(
+    pub(super) fn new(
         source: Source,
         known: Known,
         forced: bool,
