@@ -47,12 +47,16 @@ impl Pipe {
         self.send(line);
         let compact = format!("\"id\":{id}");
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(20));
-            let line = line.unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
+            let line = self.next_line().unwrap_or_else(|| panic!("no answer to {id}"));
             if line.contains(&compact) {
                 return line;
             }
         }
+    }
+
+    /// The next line, if one comes within 20 seconds.
+    pub fn next_line(&mut self) -> Option<String> {
+        self.lines.recv_timeout(Duration::from_secs(20)).ok()
     }
 }
 

@@ -187,23 +187,24 @@ impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F>
 }
 
 /// How long a stream of our own may be idle: reverse proxies and clients give up after a minute or so.
-const IDLE: Duration = Duration::from_secs(15);
+pub(crate) const IDLE: Duration = Duration::from_secs(15);
 
 /// An event stream fed from a channel, kept alive by comments.
 pub(crate) struct Channel<T> {
+    first: Option<T>,
     chunks: Receiver<T>,
     form: fn(T) -> Bytes,
     idle: Pin<Box<Sleep>>,
 }
 
-impl<T: Send + 'static> Channel<T> {
-    /// `form` makes one event, or several, of what comes over the channel.
-    pub(crate) fn boxed(chunks: Receiver<T>, form: fn(T) -> Bytes) -> BoxBody {
-        Self { chunks, form, idle: Box::pin(sleep(IDLE)) }.boxed_unsync()
+impl<T: Send + Unpin + 'static> Channel<T> {
+    /// `first` comes before what is in the channel; `form` makes one event of each, or several.
+    pub(crate) fn boxed(first: Option<T>, chunks: Receiver<T>, form: fn(T) -> Bytes) -> BoxBody {
+        Self { first, chunks, form, idle: Box::pin(sleep(IDLE)) }.boxed_unsync()
     }
 }
 
-impl<T> Body for Channel<T> {
+impl<T: Unpin> Body for Channel<T> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -211,7 +212,11 @@ impl<T> Body for Channel<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let chunk = match self.chunks.poll_recv(cx) {
+        let next = match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => self.chunks.poll_recv(cx),
+        };
+        let chunk = match next {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Ready(Some(chunk)) => (self.form)(chunk),
             Poll::Pending => {

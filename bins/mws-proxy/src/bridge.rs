@@ -15,7 +15,7 @@ use crate::rpc::{
 pub(crate) const VERSIONS: [&str; 4] = [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"];
 /// The error for a resource that does not exist, in the session protocol.
 const NOT_FOUND: &str = "-32002";
-const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Methods that carry a cache hint in the stateless protocol.
 const CACHED: [&str; 6] = [

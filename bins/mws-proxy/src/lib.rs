@@ -32,6 +32,7 @@ mod proxy;
 mod reply;
 mod rpc;
 mod serve;
+mod session_bridge;
 mod sessions;
 mod setup;
 mod severity;

@@ -23,7 +23,7 @@ use crate::upstream::{Pending, ended};
 pub(crate) type Reply = Response<BoxBody>;
 
 /// How long an upstream process may stay silent on a request.
-const SILENCE: Duration = Duration::from_secs(300);
+pub(crate) const SILENCE: Duration = Duration::from_secs(300);
 /// Events waiting for the client of one request.
 const BEHIND: usize = 16;
 
@@ -103,8 +103,8 @@ pub(crate) fn stream(body: BoxBody) -> Reply {
 }
 
 /// An event stream of messages as they come.
-pub(crate) fn messages(texts: Receiver<String>) -> Reply {
-    stream(Channel::boxed(texts, |text| sse::message(&text).into()))
+pub(crate) fn messages(first: Option<String>, rest: Receiver<String>) -> Reply {
+    stream(Channel::boxed(first, rest, |text| sse::message(&text).into()))
 }
 
 /// Asks reverse proxies not to hold events back.
@@ -133,7 +133,6 @@ pub(crate) async fn from_process(
         return Ok(json(status, text));
     }
     let (sender, receiver) = mpsc::channel(BEHIND);
-    let _ = sender.try_send(first);
     let id = id.to_owned();
     tokio::spawn(async move {
         loop {
@@ -158,7 +157,7 @@ pub(crate) async fn from_process(
             }
         }
     });
-    Ok(messages(receiver))
+    Ok(messages(Some(first), receiver))
 }
 
 async fn next(pending: &mut Pending) -> Result<String, Fault> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, StatusCode};
-use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::mpsc::{self, Sender, WeakSender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
@@ -37,9 +37,14 @@ impl Proxy {
             return refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
         let own = self.sessions.own(id);
-        if own.is_some() {
-            // Its failure shows below, where the upstream is needed.
-            let _ = self.upstream.settled().await;
+        let nothing = Message::parse(b"{}").ok();
+        let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
+        if let Some(caller) = caller.as_ref().filter(|_| own.is_some()) {
+            match self.bridged(caller).await {
+                Ok(Some(talk)) => return self.bridged_stream(&talk, method, id),
+                Ok(None) => {}
+                Err(fault) => return refuse(StatusCode::BAD_GATEWAY, &fault.message),
+            }
         }
         match self.upstream.link() {
             Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
@@ -50,11 +55,9 @@ impl Proxy {
             }
             Link::Stdio(stdio) => match stdio.owns.get(id) {
                 Some(own) => own.stream(),
-                None => self.streams.open(),
+                None => self.streams.open().0,
             },
             Link::Http(http) => {
-                let nothing = Message::parse(b"{}").ok();
-                let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
                 let mut headers = headers::forwarded(headers);
                 let opened = match &caller {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
@@ -87,21 +90,29 @@ const BEHIND: usize = 256;
 pub(crate) struct Streams(Mutex<Vec<Sender<Bytes>>>);
 
 impl Streams {
-    /// Opens one more stream.
-    pub(crate) fn open(&self) -> Reply {
+    /// Opens one more stream. The way to write to it alone ends with it.
+    pub(crate) fn open(&self) -> (Reply, WeakSender<Bytes>) {
         let (sender, receiver) = mpsc::channel(BEHIND);
         // A first byte makes the response head leave at once.
         let _ = sender.try_send(Bytes::from_static(b": open\n\n"));
+        let own = sender.downgrade();
         let mut streams = self.streams();
         streams.retain(|stream| !stream.is_closed());
         streams.push(sender);
-        reply::stream(Channel::boxed(receiver, |event| event))
+        (reply::stream(Channel::boxed(None, receiver, |event| event)), own)
     }
 
     /// Sends a message to everybody.
     pub(crate) fn send(&self, text: &str) {
         let event = Bytes::from(sse::message(text));
         self.streams().retain(|stream| stream.try_send(event.clone()).is_ok());
+    }
+
+    /// Ends one stream.
+    pub(crate) fn end(&self, one: &WeakSender<Bytes>) {
+        if let Some(one) = one.upgrade() {
+            self.streams().retain(|stream| !stream.same_channel(&one));
+        }
     }
 
     /// Ends all streams.

@@ -77,7 +77,6 @@ impl Proxy {
             end => return Ok(reply::json(200, self.ask_client(flight, end))),
         };
         let (sender, receiver) = mpsc::channel(BEHIND);
-        let _ = sender.try_send(first);
         let this = Arc::clone(self);
         tokio::spawn(async move {
             loop {
@@ -99,7 +98,7 @@ impl Proxy {
                 return;
             }
         });
-        Ok(reply::messages(receiver))
+        Ok(reply::messages(Some(first), receiver))
     }
 
     /// Ends the client's request with a question.

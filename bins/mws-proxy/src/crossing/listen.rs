@@ -84,7 +84,7 @@ impl Proxy {
         let listener = Listener { lane: lane_key, id, accepted, sender: sender.clone() };
         let number = listeners.add(listener);
         tokio::spawn(attend(listeners, number, sender, lane, conn));
-        Ok(reply::messages(receiver))
+        Ok(reply::messages(None, receiver))
     }
 }
 

@@ -78,10 +78,11 @@ impl Upstream {
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
+        let forced = protocol.is_some();
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                let http = Http::new(url, resolved, known, Arc::clone(&memory))?;
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory))?;
                 match protocol.as_deref() {
                     Some(SSE_VERSION) => older(&http, &memory, &notices),
                     _ => Link::Http(Box::new(http)),
@@ -95,7 +96,6 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                let forced = protocol.is_some();
                 let (source, notices) = (Source::Command(command), Arc::clone(&notices));
                 Link::Stdio(Stdio::new(source, known, forced, Arc::clone(&memory), notices))
             }

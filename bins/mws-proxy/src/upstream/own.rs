@@ -92,7 +92,7 @@ impl Own {
             let _ = sender.try_send(text);
         }
         *lock(&self.stream.sender) = Some(sender);
-        reply::messages(receiver)
+        reply::messages(None, receiver)
     }
 
     fn is_idle(&self, since: Duration) -> bool {
