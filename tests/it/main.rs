@@ -9,6 +9,8 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// Stateless clients and questions of a session upstream.
+mod crossing;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
