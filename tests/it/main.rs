@@ -7,6 +7,8 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
+/// Questions of a server written by others.
+mod asked;
 /// Client and upstream of different eras.
 mod bridge;
 /// Stateless clients and questions of a session upstream.
@@ -23,6 +25,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Sessions that the proxy holds for its clients.
+mod lanes;
 /// Rules of the repository.
 mod layout;
 /// The listing and the two meta-tools.

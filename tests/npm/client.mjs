@@ -1,5 +1,6 @@
 // Runs a list of steps with the official TypeScript client and prints what it received.
-// One JSON argument: {"url"|"command", "mode": "legacy"|"auto"|"2026-07-28", "steps": [...]}.
+// One JSON argument: {"url"|"command", "mode": "legacy"|"auto"|"2026-07-28", "steps": [...],
+// "capabilities": what it can be asked}.
 // A failed step is reported as data, so that the caller compares errors as well as results.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -8,8 +9,18 @@ const spec = JSON.parse(process.argv[2]);
 const pinned = /^\d/.test(spec.mode) ? { pin: spec.mode } : spec.mode;
 const client = new Client(
     { name: 'suite-typescript', version: '1.0.0' },
-    { versionNegotiation: { mode: pinned } },
+    { versionNegotiation: { mode: pinned }, capabilities: spec.capabilities ?? {} },
 );
+// What a client that can be asked answers.
+const answers = {
+    'elicitation/create': { action: 'accept', content: { name: 'suite' } },
+    'sampling/createMessage': { role: 'assistant', model: 'suite', content: { type: 'text', text: 'sampled' } },
+    'roots/list': { roots: [{ uri: 'file:///suite', name: 'suite root' }] },
+};
+for (const [method, answer] of Object.entries(answers)) {
+    const capability = method.split('/')[0];
+    if (spec.capabilities?.[capability]) client.setRequestHandler(method, async () => answer);
+}
 const [command, ...args] = spec.command ?? [];
 const transport = command
     ? new StdioClientTransport({ command, args, stderr: 'ignore' })

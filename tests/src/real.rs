@@ -99,12 +99,22 @@ impl Parts {
     /// The same server, listening on a free port.
     #[must_use]
     pub fn everything_http(&self, lab: &Lab) -> Served {
+        self.everything_at(lab, "streamableHttp", "mcp")
+    }
+
+    /// The same server, over the older HTTP transport.
+    #[must_use]
+    pub fn everything_sse(&self, lab: &Lab) -> Served {
+        self.everything_at(lab, "sse", "sse")
+    }
+
+    fn everything_at(&self, lab: &Lab, transport: &str, path: &str) -> Served {
         let port = free_port();
-        let words = self.everything(&["streamableHttp"]);
+        let words = self.everything(&[transport]);
         let mut command = lab.command(&words[0]);
         command.args(&words[1..]).env("PORT", port.to_string());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let served = Served { url: format!("http://127.0.0.1:{port}/mcp"), child };
+        let served = Served { url: format!("http://127.0.0.1:{port}/{path}"), child };
         let up = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
         assert!(eventually(Duration::from_secs(20), up), "server-everything does not listen");
         served
@@ -149,11 +159,25 @@ impl Parts {
         at: &Target,
         steps: &[Step],
     ) -> Vec<Value> {
+        self.run_asked(lab, client, mode, at, steps, &json!({}))
+    }
+
+    /// The same with a client that declares these capabilities; only the TypeScript one does.
+    #[must_use]
+    pub fn run_asked(
+        &self,
+        lab: &Lab,
+        client: Client,
+        mode: &str,
+        at: &Target,
+        steps: &[Step],
+        capabilities: &Value,
+    ) -> Vec<Value> {
         if client == Client::Inspector {
             return steps.iter().map(|step| self.inspect(lab, mode, at, step)).collect();
         }
-        let mut spec =
-            json!({"mode": mode, "steps": steps.iter().map(Step::json).collect::<Vec<_>>()});
+        let steps: Vec<_> = steps.iter().map(Step::json).collect();
+        let mut spec = json!({"mode": mode, "steps": steps, "capabilities": capabilities});
         match at {
             Target::Url(url) => spec["url"] = json!(url),
             Target::Command(command) => spec["command"] = json!(command),
