@@ -105,7 +105,7 @@ impl Asking {
             "tools/call" => self.call(id, params, own, all),
             "resources/read" => own(&error(id, -32002, "no such resource")),
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
-                own(&result(id, "{}"))
+                own(&result(id, "{}"));
             }
             _ => own(&error(id, -32601, "Method not found")),
         }

@@ -6,6 +6,8 @@
 //! a request is never put at risk to record it.
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
+mod accepted;
+mod advice;
 mod batch;
 mod body;
 mod bridge;
@@ -20,6 +22,8 @@ mod edit;
 mod fault;
 mod finder;
 mod forward;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod handshake;
 mod headers;
 mod http;
@@ -27,6 +31,7 @@ mod listing;
 mod lock;
 mod memory;
 mod meta;
+mod notify;
 mod pipe;
 mod proxy;
 mod reply;
@@ -38,6 +43,7 @@ mod setup;
 mod severity;
 mod sse;
 mod streams;
+mod timer;
 mod upstream;
 mod working_set;
 

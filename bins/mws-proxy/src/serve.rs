@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::http::Door;
 use crate::proxy::Proxy;
+use crate::timer::LazyTimer;
 
 const DRAIN: Duration = Duration::from_secs(10);
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,7 +82,10 @@ async fn connection(stream: TcpStream, door: Arc<Door>, mut stopped: watch::Rece
         async move { Ok::<_, Infallible>(door.handle(request).await) }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEADER_BYTES);
+    builder
+        .timer(LazyTimer::default())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(HEADER_BYTES);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {

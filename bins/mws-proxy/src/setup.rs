@@ -22,6 +22,7 @@ use crate::crossing::{Crossing, Listeners};
 use crate::finder::Finder;
 use crate::http::PATH;
 use crate::listing::Rules;
+use crate::notify::Notifier;
 use crate::proxy::Proxy;
 use crate::rpc::Era;
 use crate::sessions::Sessions;
@@ -108,7 +109,10 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            cold_start: config.cold_start,
+            on_change: config.on_change,
         },
+        notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
     }))
@@ -146,6 +150,9 @@ fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
     proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid: pid() });
+    if proxy.notifier.is_some() {
+        tokio::spawn(crate::notify::watch(Arc::clone(&proxy)));
+    }
     let ahead = Arc::clone(&proxy);
     tokio::spawn(async move { ahead.shelf.refresh(Era::Session, Duration::from_secs(30)).await });
     Ok(proxy)

@@ -103,7 +103,7 @@ impl Lane {
             return Ok(open.clone());
         }
         self.subscriptions.clear().await;
-        let shared = self.key.is_empty();
+        let shared = capabilities == "{}";
         let whom = if shared { Whom::Nobody } else { Whom::Caller };
         let version = upstream.handshake(Era::Modern).await?.version.clone();
         let greeting = initialize(&version, capabilities);

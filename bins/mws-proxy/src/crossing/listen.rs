@@ -71,7 +71,7 @@ impl Proxy {
             let why = "params.notifications must say what to listen for";
             return Ok(reply::json(400, rpc::error(Some(&out.id), rpc::INVALID_PARAMS, why)));
         };
-        let client = Client::of(message, out);
+        let client = Client::of(message, out, &self.passed_on(out));
         let lane = self.crossing.lanes.of(&client.key(), &self.upstream);
         let (conn, shaken) = lane.open(&self.upstream, &client.capabilities()).await?;
         conn.listen();

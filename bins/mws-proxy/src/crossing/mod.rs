@@ -13,6 +13,8 @@ mod parked;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::HeaderMap;
+use hyper::header::AUTHORIZATION;
 use mws_catalog::json;
 
 use crate::bridge;
@@ -20,11 +22,12 @@ use crate::call::OpenCall;
 use crate::edit::Object;
 use crate::fault::{Fault, FaultKind};
 use crate::forward::Outgoing;
+use crate::headers;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, Message, Outcome};
 use crate::severity::Severity;
-use crate::upstream::{Notices, Terms};
+use crate::upstream::{Link, Notices, Terms};
 
 use flight::{Flight, digest};
 use lanes::Lanes;
@@ -77,6 +80,14 @@ impl Proxy {
         }
     }
 
+    /// The client's headers that the upstream gets.
+    fn passed_on(&self, out: &Outgoing) -> HeaderMap {
+        match self.upstream.link() {
+            Link::Http(http) => http.forwarded(&out.headers),
+            Link::Stdio(_) => headers::forwarded(&out.headers),
+        }
+    }
+
     /// Sends a request on its way; a second time when the session was lost before it was read.
     async fn depart(
         self: &Arc<Self>,
@@ -85,7 +96,8 @@ impl Proxy {
         call: Option<OpenCall>,
     ) -> Result<Reply, Fault> {
         let text = bridge::to_session(message);
-        let client = Client::of(message, out);
+        let headers = self.passed_on(out);
+        let client = Client::of(message, out, &headers);
         let mut again = true;
         let (conn, pending) = loop {
             let lane = self.crossing.lanes.of(&client.key(), &self.upstream);
@@ -99,7 +111,7 @@ impl Proxy {
                 asks: ASKING.contains(&out.method.as_str()),
                 level: client.level,
             };
-            match conn.request_on(&text, terms, out.headers.clone()).await {
+            match conn.request_on(&text, terms, headers.clone()).await {
                 Err(fault) if fault.kind == FaultKind::Expired && again => again = false,
                 sent => break (conn, sent?),
             }
@@ -130,7 +142,7 @@ impl Proxy {
         };
         let params = message.params();
         let answers = json::get(&params, "inputResponses").unwrap_or("{}");
-        let client = Client::of(message, out);
+        let client = Client::of(message, out, &self.passed_on(out));
         match waits {
             Waits::Answer(mut flight, ask) => {
                 if let Some(mut call) = call {
@@ -172,6 +184,8 @@ fn unfit(why: String) -> Fault {
 /// The client behind a stateless request, as far as it says.
 struct Client {
     name: String,
+    /// Its credentials, hashed, where they are passed on.
+    lent: String,
     /// What it can be asked.
     can: Can,
     level: Option<Severity>,
@@ -182,13 +196,15 @@ struct Client {
 struct Can(Vec<(&'static str, String)>);
 
 impl Client {
-    fn of(message: &Message<'_>, out: &Outgoing) -> Self {
+    fn of(message: &Message<'_>, out: &Outgoing, headers: &HeaderMap) -> Self {
         let meta = message.meta();
         let caller = &out.caller;
+        let lent = headers.get(AUTHORIZATION).map(|value| mws_state::hash_hex(value.as_bytes()));
         let name =
             [json::get(&meta, META_CLIENT), caller.session.as_deref(), caller.conn.as_deref()];
         Self {
             name: name.map(Option::unwrap_or_default).join("\0"),
+            lent: lent.unwrap_or_default(),
             can: Can::of(json::get(&meta, META_CAPABILITIES)),
             level: json::get(&meta, META_LOG_LEVEL).and_then(Severity::parse),
         }
@@ -197,9 +213,9 @@ impl Client {
     /// Clients that can be asked nothing share a session; others have one for each client.
     fn key(&self) -> String {
         if self.can.0.is_empty() {
-            return String::new();
+            return self.lent.clone();
         }
-        format!("{}\0{}", self.name, self.capabilities())
+        format!("{}\0{}\0{}", self.name, self.lent, self.capabilities())
     }
 
     fn capabilities(&self) -> String {

@@ -10,9 +10,12 @@ mod conn;
 mod http;
 mod mux;
 mod own;
+mod pool;
 mod post;
 mod session;
 mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::{Arc, OnceLock};
 
@@ -82,7 +85,8 @@ impl Upstream {
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory))?;
+                let lends = config.upstream.forward_authorization;
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), lends)?;
                 match protocol.as_deref() {
                     Some(SSE_VERSION) => older(&http, &memory, &notices),
                     _ => Link::Http(Box::new(http)),

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Notify;
 
 use crate::body::BoxBody;
 use crate::control;
 use crate::fault::{Fault, FaultKind};
-use crate::headers;
 use crate::reply::{self, Reply};
 use crate::rpc::Message;
 use crate::sse::{self, Splitter};
@@ -151,8 +150,7 @@ impl Post {
         }
     }
 
-    fn headers(&self, extra: HeaderMap, accept: &'static str) -> HeaderMap {
-        let mut map = headers::forwarded(&extra);
+    fn headers(&self, mut map: HeaderMap, accept: &'static str) -> HeaderMap {
         let mirrors: Vec<_> =
             map.keys().filter(|name| name.as_str().starts_with("mcp-")).cloned().collect();
         for name in mirrors {
@@ -161,7 +159,10 @@ impl Post {
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         map.insert(ACCEPT, HeaderValue::from_static(accept));
         for (name, value) in &self.headers {
-            map.insert(name.clone(), value.clone());
+            // The credentials of this client, where they are passed on, go before those of another.
+            if name != AUTHORIZATION || !map.contains_key(AUTHORIZATION) {
+                map.insert(name.clone(), value.clone());
+            }
         }
         map
     }

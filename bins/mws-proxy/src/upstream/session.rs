@@ -48,17 +48,18 @@ pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
 /// Opens a session over Streamable HTTP.
 pub(super) async fn open(
     sender: &Sender,
+    lent: Option<HeaderValue>,
     initialize: &str,
     whom: Whom,
     notices: Notices,
 ) -> Result<Open, Fault> {
-    let headers = own_headers(initialize, None, None);
+    let headers = own_headers(initialize, None, None, lent.clone());
     let response = sender.send(Method::POST, headers, initialize.to_owned().into(), STEP).await?;
     let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
     let shaken = shaken(&answer.map_err(|_| silent())??)?;
-    let headers = own_headers(INITIALIZED, session.as_deref(), Some(&shaken.version));
+    let headers = own_headers(INITIALIZED, session.as_deref(), Some(&shaken.version), lent);
     let sent = sender.send(Method::POST, headers.clone(), INITIALIZED.into(), STEP).await?;
     drop(sent);
     let post = Post::new(sender.clone(), headers, session);
