@@ -7,12 +7,16 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
-/// Questions of a server written by others.
-mod asked;
 /// Client and upstream of different eras.
 mod bridge;
+/// The official conformance suite.
+mod conformance;
+/// The corpus of messages, over every way.
+mod corpus;
 /// Stateless clients and questions of a session upstream.
 mod crossing;
+/// Many clients at once.
+mod crowd;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
@@ -29,6 +33,8 @@ mod harness;
 mod lanes;
 /// Rules of the repository.
 mod layout;
+/// Clients and servers written by others.
+mod matrix;
 /// The listing and the two meta-tools.
 mod meta;
 /// From a transcript to a listed tool, and pipes.
@@ -43,7 +49,7 @@ mod promised;
 mod promises;
 /// What a stateless upstream asks a session client.
 mod questions;
-/// Servers and clients written by others.
+/// Bytes of servers written by others.
 mod real;
 /// What is written about a call.
 mod record;

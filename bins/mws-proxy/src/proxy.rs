@@ -16,6 +16,7 @@ use crate::advice::Advice;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
+use crate::coerce::coerced;
 use crate::crossing::Crossing;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
@@ -136,7 +137,11 @@ impl Proxy {
             Some(own) if own.talk.get().is_some() => listing.strict_result(),
             _ => listing.result(caller.era),
         };
-        reply::json(200, rpc::result(id, result))
+        let text = rpc::result(id, result);
+        if self.upstream.streams() && reply::takes_streams(headers) {
+            return reply::stream(crate::body::full(crate::sse::message(&text)));
+        }
+        reply::json(200, text)
     }
 
     async fn call(
@@ -198,7 +203,7 @@ impl Proxy {
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
         let arguments = match (inner.arguments.as_deref(), schema) {
-            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (Some(arguments), Some(schema)) => coerced(arguments, schema),
             (arguments, _) => arguments.unwrap_or("{}").to_owned(),
         };
         if caller.era == Era::Modern {

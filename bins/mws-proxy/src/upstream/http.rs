@@ -22,7 +22,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::lock::lock;
 use crate::memory::Memory;
-use crate::reply::Reply;
+use crate::reply::{Reply, is_stream};
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
@@ -47,6 +47,8 @@ pub(crate) struct Http {
     control: Mutex<Option<Control>>,
     /// The last `initialize` was refused with a status that says so.
     no_post: Arc<AtomicBool>,
+    /// Its last answer to a request of ours was an event stream.
+    streams: AtomicBool,
     /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
     /// own requests need one, too.
     lent: Option<Mutex<Option<HeaderValue>>>,
@@ -104,6 +106,7 @@ impl Http {
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
             no_post: Arc::default(),
+            streams: AtomicBool::new(false),
             lent: forward_authorization.then(Mutex::default),
         })
     }
@@ -220,6 +223,7 @@ impl Http {
             let session = control.session_id.as_deref();
             let headers = own_headers(&text, session, Some(&control.shaken.version), self.lent());
             let response = self.send(Method::POST, headers, text.into()).await?;
+            self.streams.store(is_stream(response.headers()), Ordering::Relaxed);
             match refused_session(response, session).await? {
                 Ok(response) => return answer_in(response, "0").await,
                 Err(_) => self.forget_session(session),
@@ -249,6 +253,11 @@ impl Http {
     /// True when `initialize` was refused as if nothing were there to take a POST.
     pub(super) fn takes_no_post(&self) -> bool {
         self.no_post.load(Ordering::Relaxed)
+    }
+
+    /// Whether this server answers in event streams.
+    pub(crate) fn streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed)
     }
 
     /// Opens a new session at the next request, unless somebody did already.
