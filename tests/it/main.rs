@@ -9,6 +9,12 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// The official conformance suite.
+mod conformance;
+/// The corpus of messages, over every way.
+mod corpus;
+/// Many clients at once.
+mod crowd;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
@@ -23,6 +29,8 @@ mod gold;
 mod harness;
 /// Rules of the repository.
 mod layout;
+/// Clients and servers written by others.
+mod matrix;
 /// The listing and the two meta-tools.
 mod meta;
 /// From a transcript to a listed tool, and pipes.
@@ -31,14 +39,22 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// Definitions that change, and the start without history.
+mod promised;
 /// What the proxy adds to a server.
 mod promises;
-/// Servers and clients written by others.
+/// What a stateless upstream asks a session client.
+mod questions;
+/// Bytes of servers written by others.
 mod real;
 /// What is written about a call.
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The history walked again.
+mod replay;
+/// `search_tools` and the rank of what is called.
+mod search;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.

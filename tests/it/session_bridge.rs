@@ -6,7 +6,7 @@
 //! Deliberately absent: questions of the upstream to the client; see `questions`.
 
 use mws_tests::front::{initialize, ways};
-use mws_tests::lab::{Lab, eventually};
+use mws_tests::lab::{CONFIG, Lab, bin, eventually};
 use mws_tests::modern::Modern;
 use mws_tests::peer::Peer;
 use mws_tests::script::{Act, Era, Script, result};
@@ -109,13 +109,16 @@ fn a_result_loses_what_only_the_stateless_protocol_has() {
 
 #[test]
 fn progress_comes_under_the_client_s_own_token() {
-    for mut way in ways(&Script::new(Era::Stateless), "{}") {
-        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1.0}}"#;
-        let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
-        let Some(stub) = &way.stub else { continue };
-        let pieces = [progress.replace("TOKEN", "\"mine\""), answer.to_owned()];
-        let pieces = pieces.iter().map(|text| format!("data: {text}\n\n")).collect();
-        stub.play(Script::new(Era::Stateless).on("tools/call", "", Act::Stream(pieces)));
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1.0}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    // On a pipe the token is the proxy's own, which is the id.
+    let lines = vec![progress.replace("TOKEN", "$ID"), answer.to_owned()];
+    for mut way in ways(&script().on("tools/call", "", Act::Stream(lines)), "{}") {
+        if let Some(stub) = &way.stub {
+            let pieces = [&progress.replace("TOKEN", "\"mine\""), answer];
+            let pieces = pieces.iter().map(|text| format!("data: {text}\n\n")).collect();
+            stub.play(script().on("tools/call", "", Act::Stream(pieces)));
+        }
         way.start("5", "tools/call", r#"{"name":"plum_dry","_meta":{"progressToken":"mine"}}"#);
         let got = way.hear("notifications/progress");
         assert_eq!(got, progress.replace("TOKEN", "\"mine\""), "{}", way.name);
@@ -281,6 +284,37 @@ fn a_batch_is_answered_as_an_array() {
 }
 
 #[test]
+fn a_batch_with_more_than_answers_is_a_stream() {
+    let told = r#"{"method":"notifications/message","params":{"n":1e2}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    let asks = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
+    let script = script()
+        .on("tools/call", "pear", Act::Stream(vec![format!("data: {told}\n\ndata: {answer}\n\n")]))
+        .on("tools/call", "inputResponses", result(r#"{"content":[]}"#))
+        .on("tools/call", "fig", result(asks));
+    let way = ways(&script, CAPABILITIES).swap_remove(0);
+    let peer = way.peer().unwrap();
+    let call = |id: &str, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        )
+    };
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let batch =
+        format!("[{ping},{},{},{}]", call("2", "pear"), call("3", "fig"), call("4", "plum"));
+    let mut stream = peer.open("", None, &batch);
+    let mut next =
+        |text: &str| stream.line_with(text, PATIENCE).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(next("\"id\":1,"), r#"data: {"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(next("notifications/message"), format!("data: {told}"));
+    next("\"id\":2,");
+    next("roots/list");
+    peer.post("", None, r#"[{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}]"#);
+    assert_eq!(next("\"id\":3,"), r#"data: {"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#);
+    next("plain answer");
+}
+
+#[test]
 fn output_schemas_that_the_session_protocol_lacks_are_not_listed() {
     let tools = r#"[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}},{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","n":1e2}}]"#;
     let stub = Stub::start(Script::new(Era::Stateless).tools(tools));
@@ -343,6 +377,25 @@ fn the_sdk_s_server_is_bridged_where_the_configuration_says_so() {
         assert_eq!(result.get("resultType"), None);
         assert_eq!(peer.call("fail_always", &json!({}))["isError"], true);
     }
+}
+
+#[test]
+fn an_upstream_of_both_protocols_is_spoken_to_in_the_configured_one() {
+    let lab = Lab::new();
+    let script = Script { record: Some(lab.path("record")), ..Script::new(Era::Both) };
+    let file = lab.write("script.json", &serde_json::to_string(&script).unwrap());
+    let program = bin("mws-stub-stdio").display().to_string();
+    let upstream = json!({"command": program, "args": [file], "protocol": "2026-07-28"});
+    lab.write(CONFIG, &json!({"upstream": upstream}).to_string());
+    let proxy = lab.proxy(&[]);
+    // Also for a client that can be asked.
+    let mut peer = Peer::stateless(&proxy.url);
+    let opened = peer.post("initialize", None, &initialize("2025-11-25", CAPABILITIES));
+    peer.session = opened.header("mcp-session-id").map(str::to_owned);
+    assert_eq!(peer.call("apple_pick", &json!({}))["content"][0]["text"], "plain answer");
+    let lines = std::fs::read_to_string(lab.path("record")).unwrap();
+    assert!(!lines.contains(r#""method":"initialize""#), "{lines}");
+    assert!(lines.contains(KEYS), "{lines}");
 }
 
 /// An upstream with a tool whose parameter is repeated in a header.

@@ -6,7 +6,9 @@
 //! a request is never put at risk to record it.
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
+mod accepted;
 mod advice;
+mod asked;
 mod batch;
 mod body;
 mod bridge;
@@ -15,6 +17,7 @@ mod caller;
 mod catalog;
 mod check;
 mod cli;
+mod coerce;
 mod control;
 mod edit;
 mod fault;
@@ -22,6 +25,7 @@ mod finder;
 mod forward;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod guide;
 mod handshake;
 mod headers;
 mod http;
@@ -32,6 +36,7 @@ mod meta;
 mod notify;
 mod pipe;
 mod proxy;
+mod ranks;
 mod reply;
 mod rpc;
 mod serve;

@@ -4,7 +4,6 @@
 //! method passes as it is. A request is answered whatever the upstream does.
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -14,9 +13,11 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::advice::Advice;
+use crate::asked::Asked;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
+use crate::coerce::coerced;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
 use crate::forward::Outgoing;
@@ -25,12 +26,13 @@ use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
 use crate::notify::{self, Notifier};
+use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
 use crate::upstream::Upstream;
-use crate::working_set;
+use crate::working_set::{self, WorkingSet};
 
 /// Everything a request needs.
 pub(crate) struct Proxy {
@@ -38,19 +40,20 @@ pub(crate) struct Proxy {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) sessions: Sessions,
+    pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
     /// There when clients are to hear of a changed listing.
     pub(crate) notifier: Option<Notifier>,
-    pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
+    pub(crate) working_set: Mutex<Watched<WorkingSet>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }
 
 /// A listing and what it was rendered from.
 pub(crate) struct Rendered {
     tools: Option<Arc<Tools>>,
-    working_set: Option<Arc<BTreeSet<String>>>,
+    working_set: Option<Arc<WorkingSet>>,
     listing: Arc<Listing>,
 }
 
@@ -135,7 +138,11 @@ impl Proxy {
             Some(own) if own.talk.get().is_some() => listing.strict_result(),
             _ => listing.result(caller.era),
         };
-        reply::json(200, rpc::result(id, result))
+        let text = rpc::result(id, result);
+        if self.upstream.streams() && reply::takes_streams(headers) {
+            return reply::stream(crate::body::full(crate::sse::message(&text)));
+        }
+        reply::json(200, text)
     }
 
     async fn call(
@@ -159,6 +166,9 @@ impl Proxy {
                     if let Some(why) = self.unknown(&inner.name, caller.era).await {
                         return tool_error(id, &why, caller.era);
                     }
+                    if let Some(why) = self.blocked(&inner.name, caller.era).await {
+                        return tool_error(id, &why, caller.era);
+                    }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
                     let (out, advice) = self.unwrapped(headers, message, inner, caller);
                     let reply = self.forward(out, Some(call)).await;
@@ -171,6 +181,9 @@ impl Proxy {
             },
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
+                if let Some(why) = self.blocked(name, caller.era).await {
+                    return tool_error(id, &why, caller.era);
+                }
                 let listed = self.last_listing().names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
                 let call = self.open_call(ts, name, via, &caller);
@@ -191,7 +204,7 @@ impl Proxy {
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
         let arguments = match (inner.arguments.as_deref(), schema) {
-            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (Some(arguments), Some(schema)) => coerced(arguments, schema),
             (arguments, _) => arguments.unwrap_or("{}").to_owned(),
         };
         if caller.era == Era::Modern {
@@ -218,8 +231,8 @@ impl Proxy {
         if let Err(why) = mirrors(headers, message, caller) {
             return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
         }
-        let query = match meta::query(arguments) {
-            Ok(query) => query,
+        let asked = match Asked::read(arguments) {
+            Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
         };
         let started = std::time::Instant::now();
@@ -229,13 +242,14 @@ impl Proxy {
         };
         let listing = self.listing(Some(&tools));
         let listed = |name: &str| listing.names.contains(name);
-        let found = self.finder.search(&tools, &query, &listed).await;
+        let found = self.finder.search(&tools, &asked.request(), &listed).await;
+        self.ranks.keep(caller, &found.results);
         let text = found.to_json();
         self.record(Kind::Search {
             bytes: text.len() as u64,
             results: found.results.len() as u64,
             client: caller.client.clone(),
-            kind: Some(format!("{:?}", found.kind).to_lowercase()),
+            kind: Some(found.kind.as_str().to_owned()),
             ms: u64::try_from(started.elapsed().as_millis()).ok(),
             session: caller.session.clone(),
             conn: caller.conn.clone(),
@@ -287,12 +301,21 @@ impl Proxy {
         }
         let tools_now = tools.map(Arc::as_ref);
         let listing = Arc::new(Listing::render(tools_now, working_set.as_deref(), &self.rules));
+        self.tell_changes(rendered.as_ref().map(|r| r.listing.as_ref()), &listing);
         let (tools, kept) = (tools.cloned(), Arc::clone(&listing));
         *rendered = Some(Rendered { tools, working_set, listing: kept });
         listing
     }
 
-    fn working_set(&self) -> Option<Arc<BTreeSet<String>>> {
+    /// What is said of the search in the server's instructions; empty when that is switched off.
+    pub(crate) fn instructions(&self) -> String {
+        if !self.rules.instructions {
+            return String::new();
+        }
+        self.listing(self.shelf.last().as_ref()).instructions.clone()
+    }
+
+    fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
             tracing::warn!(
@@ -304,7 +327,7 @@ impl Proxy {
     }
 
     fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
-        OpenCall::start(&self.recorder, ts, tool, via, caller)
+        OpenCall::start(&self.recorder, ts, tool, via, caller, self.ranks.of(caller, tool))
     }
 
     pub(crate) fn record(&self, kind: Kind) {

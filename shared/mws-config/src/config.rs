@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::promote::{ColdStart, OnChange, Thresholds};
 use crate::{Places, Secret};
 
 /// All settings.
@@ -29,6 +30,10 @@ pub struct Config {
     pub pin_files: Vec<String>,
     /// Thresholds of promotion.
     pub promote: Thresholds,
+    /// What is listed before the first promotion.
+    pub cold_start: ColdStart,
+    /// What happens to a promoted tool whose definition changed.
+    pub on_change: OnChange,
     /// Transcript roots; `None` means the default places of each client.
     pub transcripts: Option<Vec<TranscriptRoot>>,
     /// Mark listed tools so that clients with a search of their own keep them loaded.
@@ -88,21 +93,6 @@ pub struct Listen {
     pub port: u16,
 }
 
-/// Thresholds of promotion. Days are spans of 24 hours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Distinct sessions with a success that promote a tool.
-    pub min_sessions: u32,
-    /// Successful calls that promote a tool.
-    pub min_calls: u32,
-    /// The window in which these are counted.
-    pub window_days: u32,
-    /// How long a promoted tool stays after its last success.
-    pub keep_days: u32,
-    /// How long a front-matter pin holds without a success.
-    pub pin_decay_days: u32,
-}
-
 /// One root of client transcripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptRoot {
@@ -119,6 +109,8 @@ pub struct Search {
     pub vectors: bool,
     /// File with the user's own synonyms, with `~` expanded.
     pub synonyms: Option<PathBuf>,
+    /// Say in the server's instructions how to search.
+    pub instructions: bool,
 }
 
 impl Search {
@@ -130,12 +122,6 @@ impl Search {
         let Some(path) = &self.synonyms else { return Ok(String::new()) };
         std::fs::read_to_string(path)
             .map_err(|e| format!("search.synonyms: cannot read {}: {e}", path.display()))
-    }
-}
-
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self { min_sessions: 2, min_calls: 1, window_days: 30, keep_days: 60, pin_decay_days: 90 }
     }
 }
 
@@ -159,12 +145,14 @@ impl Config {
             pins: Vec::new(),
             pin_files: vec!["~/.claude/skills/*/SKILL.md".into()],
             promote: Thresholds::default(),
+            cold_start: ColdStart::default(),
+            on_change: OnChange::default(),
             transcripts: None,
             client_hints: true,
             slim_schemas: true,
             notify_on_promotion: false,
             session_gap_minutes: 30,
-            search: Search { vectors: true, synonyms: None },
+            search: Search { vectors: true, synonyms: None, instructions: true },
             retention_days: 400,
         }
     }

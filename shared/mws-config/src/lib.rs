@@ -10,13 +10,15 @@ mod fields;
 mod load;
 mod nearest;
 mod paths;
+mod promote;
 mod secret;
 mod template;
 mod url;
 
-pub use config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+pub use config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
 pub use load::{ConfigError, Loaded, load, parse};
 pub use nearest::{nearest, nearest_names};
 pub use paths::Places;
+pub use promote::{ColdStart, OnChange, Rule, Thresholds};
 pub use secret::Secret;
 pub use template::default_config;

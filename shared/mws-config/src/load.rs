@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+use crate::config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
 use crate::fields::{Fields, wrong};
-use crate::{Places, Secret, url};
+use crate::{Places, Secret, promote, url};
 
 const PROTOCOLS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
@@ -80,6 +80,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
     let defaults = Config::defaults(places);
     let mut warnings = Vec::new();
     let top = Fields::new("", &value)?;
+    let promotion = promote::read(&top, &mut warnings)?;
     let config = Config {
         upstream: upstream(&top, places, defaults.upstream, &mut warnings)?,
         listen: listen(&top, defaults.listen, &mut warnings)?,
@@ -89,7 +90,9 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
         backend_hints: top.table("backendHints")?.into_iter().collect(),
         pins: top.texts("pins")?.unwrap_or_default(),
         pin_files: top.texts("pinFiles")?.unwrap_or(defaults.pin_files),
-        promote: thresholds(&top, &mut warnings)?,
+        promote: promotion.thresholds,
+        cold_start: promotion.cold_start,
+        on_change: promotion.on_change,
         transcripts: transcripts(&top, places, &mut warnings)?,
         client_hints: top.flag("clientHints", true)?,
         slim_schemas: top.flag("slimSchemas", true)?,
@@ -203,21 +206,6 @@ fn listen(top: &Fields<'_>, default: Listen, warnings: &mut Vec<String>) -> Resu
     Ok(listen)
 }
 
-fn thresholds(top: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Thresholds, String> {
-    let default = Thresholds::default();
-    let Some(value) = top.get("promote") else { return Ok(default) };
-    let fields = Fields::new("promote", value)?;
-    let thresholds = Thresholds {
-        min_sessions: fields.number("minSessions", default.min_sessions)?,
-        min_calls: fields.number("minCalls", default.min_calls)?,
-        window_days: fields.number("windowDays", default.window_days)?,
-        keep_days: fields.number("keepDays", default.keep_days)?,
-        pin_decay_days: fields.number("pinDecayDays", default.pin_decay_days)?,
-    };
-    fields.unknown(warnings);
-    Ok(thresholds)
-}
-
 fn transcripts(
     top: &Fields<'_>,
     places: &Places,
@@ -240,12 +228,14 @@ fn transcripts(
 
 fn search(top: &Fields<'_>, places: &Places, warnings: &mut Vec<String>) -> Result<Search, String> {
     let Some(value) = top.get("search") else {
-        return Ok(Search { vectors: true, synonyms: None });
+        return Ok(Search { vectors: true, synonyms: None, instructions: true });
     };
     let fields = Fields::new("search", value)?;
     let synonyms = fields.text("synonyms")?;
     let synonyms = synonyms.map(|file| path("search.synonyms", &file, places)).transpose()?;
-    let search = Search { vectors: fields.flag("vectors", true)?, synonyms };
+    let (vectors, instructions) =
+        (fields.flag("vectors", true)?, fields.flag("instructions", true)?);
+    let search = Search { vectors, synonyms, instructions };
     fields.unknown(warnings);
     Ok(search)
 }

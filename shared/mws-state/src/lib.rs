@@ -19,8 +19,8 @@ pub use dir::StateDir;
 pub use follow::Follower;
 pub use fs::{Identity, ReadError, read_file};
 pub use lock::StageLock;
-pub use log::{Damage, for_each_line, parse_events, read_events, segments};
-pub use publish::{publish, publish_if_changed, publish_to};
+pub use log::{Damage, for_each_event, for_each_line, parse_events, read_events, segments};
+pub use publish::{publish, publish_if_changed, publish_parts_if_changed, publish_to};
 pub use recorder::Recorder;
 pub use watch::{Watched, WatchedState};
 

@@ -10,7 +10,7 @@ use mws_state::{Damage, parse_events};
 
 fuzz_target!(|bytes: &[u8]| {
     let (mut events, mut damage) = (Vec::new(), Damage::default());
-    parse_events(bytes, &mut events, &mut damage).expect("bytes can be read");
+    parse_events(bytes, |event| events.push(event), &mut damage).expect("bytes can be read");
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     assert!(events.len() as u64 + damage.bad_lines + damage.newer <= lines);
     for event in events {

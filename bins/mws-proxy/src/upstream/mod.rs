@@ -123,6 +123,11 @@ impl Upstream {
         }
     }
 
+    /// Whether the server answers in event streams, as a client of it is used to.
+    pub(crate) fn streams(&self) -> bool {
+        matches!(&self.link, Link::Http(http) if http.streams())
+    }
+
     /// Ends a child process in good order.
     pub(crate) async fn stop(&self) {
         if let Link::Stdio(stdio) = &self.link {
