@@ -16,6 +16,7 @@ mod caller;
 mod catalog;
 mod check;
 mod cli;
+mod coerce;
 mod control;
 mod edit;
 mod fault;

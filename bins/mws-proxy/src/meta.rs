@@ -6,8 +6,6 @@
 
 use mws_catalog::{META_TOOLS, json};
 
-use crate::edit::Edits;
-
 const SEARCH_TOOLS: &str = r#"{"name":"search_tools","description":"Find a tool for a task among all tools of this server; most are not listed. Returns the best matches with input schemas. Query by task (\"share a file\"), exact tool name, or backend; empty lists everything by name. Run a match with call_tool.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, a tool name, or a backend"}}},"annotations":{"title":"Search tools","readOnlyHint":true,"openWorldHint":false}"#;
 
 const CALL_TOOL: &str = r#"{"name":"call_tool","description":"Run any tool of this server by its exact name, listed or not. Get name and input schema from search_tools.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"Exact tool name"},"arguments":{"type":"object","description":"Arguments as the tool's input schema asks"}},"required":["name"]},"annotations":{"title":"Call a tool"}"#;
@@ -71,29 +69,6 @@ pub(crate) fn inner(arguments: Option<&str>) -> Result<Inner, String> {
     Ok(Inner { name, arguments })
 }
 
-/// The arguments with every string that holds an object or array turned into it, where the schema
-/// asks for that type alone; models write them so. Nothing else is touched.
-pub(crate) fn coerced(arguments: &str, schema: &str) -> String {
-    let schema = json::members(schema).unwrap_or_default();
-    let properties = json::get(&schema, "properties").and_then(json::members).unwrap_or_default();
-    let members = json::members(arguments).unwrap_or_default();
-    let mut edits = Edits::of(arguments);
-    for member in members {
-        let wanted = json::get(&properties, &member.key).and_then(json::members);
-        let wanted = wanted.and_then(|w| json::get(&w, "type").and_then(json::string));
-        let text = json::string(member.value).map(|text| text.trim().to_owned());
-        let fits = |text: &String| match wanted.as_deref() {
-            Some("object") => json::members(text).is_some(),
-            Some("array") => json::elements(text).is_some(),
-            _ => false,
-        };
-        if let Some(text) = text.filter(fits) {
-            edits.replace(member.value, text);
-        }
-    }
-    edits.apply()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,22 +97,6 @@ mod tests {
         }
         assert!(query(Some(r#"{"query":1}"#)).is_err());
         assert!(query(Some("[]")).is_err());
-    }
-
-    #[test]
-    fn a_string_becomes_an_object_or_array_only_where_the_schema_asks_for_one() {
-        let schema = r#"{"properties":{"o":{"type":"object"},"a":{"type":"array"},"s":{"type":"string"},"u":{"type":["object","string"]}}}"#;
-        for (arguments, want) in [
-            (r#"{"o":"{\"x\": 1.10}","a":"[1]"}"#, r#"{"o":{"x": 1.10},"a":[1]}"#),
-            (r#"{"s":"{}","u":"{}","free":"{}"}"#, r#"{"s":"{}","u":"{}","free":"{}"}"#),
-            (
-                r#"{"o":"not an object","a":"{}","o2": 1}"#,
-                r#"{"o":"not an object","a":"{}","o2": 1}"#,
-            ),
-            (r#"{"o":{"y":2},"a":[ ]}"#, r#"{"o":{"y":2},"a":[ ]}"#),
-        ] {
-            assert_eq!(coerced(arguments, schema), want);
-        }
     }
 
     #[test]

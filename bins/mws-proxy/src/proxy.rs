@@ -16,6 +16,7 @@ use crate::advice::Advice;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
+use crate::coerce::coerced;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
 use crate::forward::Outgoing;
@@ -200,7 +201,7 @@ impl Proxy {
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
         let arguments = match (inner.arguments.as_deref(), schema) {
-            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (Some(arguments), Some(schema)) => coerced(arguments, schema),
             (arguments, _) => arguments.unwrap_or("{}").to_owned(),
         };
         if caller.era == Era::Modern {
