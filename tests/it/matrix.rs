@@ -156,6 +156,10 @@ impl Cell<'_> {
                 Err(_) if kind == "elicit" && self.questions_are_lost() => {
                     row.note(kind, Ok("not-carried-over"));
                 }
+                // In the era that the client had to take instead, it cannot do this itself.
+                Err(_) if lacks && direct[1 + number].get("error").is_some() => {
+                    row.note(kind, Ok("ok-though-refused-directly"));
+                }
                 outcome => row.note(kind, outcome),
             }
         }
