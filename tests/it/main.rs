@@ -53,6 +53,8 @@ mod record;
 mod reload;
 /// The history walked again.
 mod replay;
+/// `search_tools` and the rank of what is called.
+mod search;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.

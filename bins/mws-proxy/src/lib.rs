@@ -8,6 +8,7 @@
 
 mod accepted;
 mod advice;
+mod asked;
 mod batch;
 mod body;
 mod bridge;
@@ -24,6 +25,7 @@ mod finder;
 mod forward;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod guide;
 mod handshake;
 mod headers;
 mod http;
@@ -34,6 +36,7 @@ mod meta;
 mod notify;
 mod pipe;
 mod proxy;
+mod ranks;
 mod reply;
 mod rpc;
 mod serve;

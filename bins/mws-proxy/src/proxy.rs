@@ -13,6 +13,7 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::advice::Advice;
+use crate::asked::Asked;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
@@ -25,6 +26,7 @@ use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
 use crate::notify::{self, Notifier};
+use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
@@ -38,6 +40,7 @@ pub(crate) struct Proxy {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) sessions: Sessions,
+    pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
@@ -228,8 +231,8 @@ impl Proxy {
         if let Err(why) = mirrors(headers, message, caller) {
             return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
         }
-        let query = match meta::query(arguments) {
-            Ok(query) => query,
+        let asked = match Asked::read(arguments) {
+            Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
         };
         let started = std::time::Instant::now();
@@ -239,13 +242,14 @@ impl Proxy {
         };
         let listing = self.listing(Some(&tools));
         let listed = |name: &str| listing.names.contains(name);
-        let found = self.finder.search(&tools, &query, &listed).await;
+        let found = self.finder.search(&tools, &asked.request(), &listed).await;
+        self.ranks.keep(caller, &found.results);
         let text = found.to_json();
         self.record(Kind::Search {
             bytes: text.len() as u64,
             results: found.results.len() as u64,
             client: caller.client.clone(),
-            kind: Some(format!("{:?}", found.kind).to_lowercase()),
+            kind: Some(found.kind.as_str().to_owned()),
             ms: u64::try_from(started.elapsed().as_millis()).ok(),
             session: caller.session.clone(),
             conn: caller.conn.clone(),
@@ -303,6 +307,14 @@ impl Proxy {
         listing
     }
 
+    /// What is said of the search in the server's instructions; empty when that is switched off.
+    pub(crate) fn instructions(&self) -> String {
+        if !self.rules.instructions {
+            return String::new();
+        }
+        self.listing(self.shelf.last().as_ref()).instructions.clone()
+    }
+
     fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
@@ -315,7 +327,7 @@ impl Proxy {
     }
 
     fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
-        OpenCall::start(&self.recorder, ts, tool, via, caller)
+        OpenCall::start(&self.recorder, ts, tool, via, caller, self.ranks.of(caller, tool))
     }
 
     pub(crate) fn record(&self, kind: Kind) {

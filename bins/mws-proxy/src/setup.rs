@@ -23,6 +23,7 @@ use crate::http::PATH;
 use crate::listing::Rules;
 use crate::notify::Notifier;
 use crate::proxy::Proxy;
+use crate::ranks::Ranks;
 use crate::rpc::Era;
 use crate::sessions::Sessions;
 use crate::streams::Streams;
@@ -89,11 +90,14 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
         finder: Finder::new(state.clone(), options, config.search.vectors, Arc::clone(&recorder)),
         recorder,
         sessions: Sessions::default(),
+        ranks: Ranks::default(),
         streams,
         rules: Rules {
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            hints: config.backend_hints.clone(),
+            instructions: config.search.instructions,
             cold_start: config.cold_start,
             on_change: config.on_change,
         },

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::cut;
 use crate::index::{Index, Variant};
-use crate::words;
+use crate::{hash, words};
 
 /// Numbers in a vector.
 pub(crate) const DIMENSIONS: usize = 64;
@@ -24,6 +24,9 @@ const NAME_SHARE: f32 = 0.3;
 const NEIGHBOURS: usize = 6;
 const NEAR: f32 = 0.6;
 const NEIGHBOUR: f32 = 0.7;
+/// Numbers that are looked at first, and what rounding may take from a cosine.
+const HEAD: usize = 32;
+const SLACK: f32 = 0.001;
 
 type Vector = [f32; DIMENSIONS];
 
@@ -39,6 +42,20 @@ impl Row {
         let most = vector.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         let scale = most.max(f32::MIN_POSITIVE) / 127.0;
         Self { numbers: vector.map(|x| (x / scale).round() as i8), scale }
+    }
+
+    /// The dot product of the first numbers.
+    fn head(&self, other: &Self) -> f32 {
+        let (mine, theirs) = (self.numbers.split_at(HEAD).0, other.numbers.split_at(HEAD).0);
+        let pairs = mine.iter().zip(theirs);
+        let sum: i32 = pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
+        sum as f32 * self.scale * other.scale
+    }
+
+    /// The length of the last numbers.
+    fn tail(&self) -> f32 {
+        let squares = self.numbers.iter().skip(HEAD).map(|&x| i32::from(x) * i32::from(x));
+        (squares.sum::<i32>() as f32).sqrt() * self.scale
     }
 
     /// The dot product.
@@ -69,6 +86,8 @@ pub struct WordVectors {
     pub(crate) starts: Vec<u32>,
     pub(crate) rows: Vec<Row>,
     pub(crate) hash: u64,
+    /// Places of the words by their hash, from 1; the number of slots is a power of two.
+    slots: Vec<u32>,
 }
 
 impl WordVectors {
@@ -101,7 +120,27 @@ impl WordVectors {
         let mut starts = vec![0];
         starts.extend(ends.map(|(at, _)| at as u32 + 1));
         starts.push(u32::try_from(text.len()).ok()?.checked_add(1)?);
-        (starts.len() == rows.len() + 1).then_some(Self { text, starts, rows, hash })
+        let fits = starts.len() == rows.len() + 1;
+        let slots = vec![0; (rows.len() * 2).next_power_of_two()];
+        let table = Self { text, starts, rows, hash, slots };
+        fits.then(|| table.with_slots())
+    }
+
+    fn with_slots(mut self) -> Self {
+        for at in 0..self.rows.len() {
+            let mut slot = self.slot(self.word(at));
+            while self.slots.get(slot).is_some_and(|&taken| taken > 0) {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            if let Some(free) = self.slots.get_mut(slot) {
+                *free = u32::try_from(at + 1).unwrap_or_default();
+            }
+        }
+        self
+    }
+
+    fn slot(&self, word: &str) -> usize {
+        hash::of(word) as usize & self.slots.len().saturating_sub(1)
     }
 
     /// Tells tables apart.
@@ -115,24 +154,22 @@ impl WordVectors {
     }
 
     pub(crate) fn find(&self, word: &str) -> Option<&Row> {
-        let (mut low, mut high) = (0, self.rows.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.word(middle).cmp(word) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.rows.get(middle),
+        let mut slot = self.slot(word);
+        loop {
+            let place = (*self.slots.get(slot)? as usize).checked_sub(1)?;
+            if self.word(place) == word {
+                return self.rows.get(place);
             }
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
-        None
     }
 
     fn add_text(&self, text: &str, sum: &mut Vector) {
-        for word in words::plain(text) {
-            if let Some(row) = self.find(&word) {
+        words::each(text, false, &mut |word, _| {
+            if let Some(row) = self.find(word) {
                 add(sum, row);
             }
-        }
+        });
     }
 }
 
@@ -144,6 +181,8 @@ pub(crate) struct Vectors {
     pub(crate) tools: Vec<Row>,
     /// Words of the catalog, as places in its list, with their directions.
     pub(crate) words: Vec<(u32, Row)>,
+    /// For each of `words` the length of its last numbers: what they can add to a cosine at most.
+    tails: Vec<f32>,
 }
 
 impl Index {
@@ -153,7 +192,7 @@ impl Index {
         let vector = |tool: &Tool| tool_row(tool, backends.tool_part(tool.name()), table);
         let tools = catalog.tools().iter().map(vector).collect();
         let words = self.word_rows(table);
-        self.vectors = Some(Vectors { table: table.clone(), tools, words });
+        self.vectors = Some(Vectors::new(table.clone(), tools, words));
     }
 
     /// [`WordVectors::hash`] of the table that was added.
@@ -176,9 +215,18 @@ impl Index {
 }
 
 impl Vectors {
+    pub(crate) fn new(table: WordVectors, tools: Vec<Row>, words: Vec<(u32, Row)>) -> Self {
+        let tails = words.iter().map(|(_, row)| row.tail()).collect();
+        Self { table, tools, words, tails }
+    }
+
     /// The words of the catalog nearest to a direction.
     pub(crate) fn neighbours(&self, row: &Row) -> Vec<Variant> {
-        let all = self.words.iter().map(|(word, other)| (row.dot(other), *word));
+        let tail = row.tail();
+        let may =
+            |(other, bound): (&(u32, Row), &f32)| row.head(&other.1) + tail * bound > NEAR - SLACK;
+        let all = self.words.iter().zip(&self.tails).filter(|pair| may(*pair));
+        let all = all.map(|((word, other), _)| (row.dot(other), *word));
         let mut near: Vec<(f32, u32)> = all.filter(|(cosine, _)| *cosine > NEAR).collect();
         near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         near.truncate(NEIGHBOURS + 1);
