@@ -205,7 +205,7 @@ fn read_vectors(r: &mut Reader<'_>) -> Option<Vectors> {
     let table = WordVectors::new(text, r.list(ROW, read_row)?, hash)?;
     let tools = r.list(ROW, read_row)?;
     let words = r.list(4 + ROW, |r| Some((r.u32()?, read_row(r)?)))?;
-    Some(Vectors::new(table, tools, words))
+    Some(Vectors { table, tools, words })
 }
 
 fn read_row(r: &mut Reader<'_>) -> Option<Row> {

@@ -24,9 +24,6 @@ const NAME_SHARE: f32 = 0.3;
 const NEIGHBOURS: usize = 6;
 const NEAR: f32 = 0.6;
 const NEIGHBOUR: f32 = 0.7;
-/// Numbers that are looked at first, and what rounding may take from a cosine.
-const HEAD: usize = 32;
-const SLACK: f32 = 0.001;
 
 type Vector = [f32; DIMENSIONS];
 
@@ -42,20 +39,6 @@ impl Row {
         let most = vector.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         let scale = most.max(f32::MIN_POSITIVE) / 127.0;
         Self { numbers: vector.map(|x| (x / scale).round() as i8), scale }
-    }
-
-    /// The dot product of the first numbers.
-    fn head(&self, other: &Self) -> f32 {
-        let (mine, theirs) = (self.numbers.split_at(HEAD).0, other.numbers.split_at(HEAD).0);
-        let pairs = mine.iter().zip(theirs);
-        let sum: i32 = pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
-        sum as f32 * self.scale * other.scale
-    }
-
-    /// The length of the last numbers.
-    fn tail(&self) -> f32 {
-        let squares = self.numbers.iter().skip(HEAD).map(|&x| i32::from(x) * i32::from(x));
-        (squares.sum::<i32>() as f32).sqrt() * self.scale
     }
 
     /// The dot product.
@@ -181,8 +164,6 @@ pub(crate) struct Vectors {
     pub(crate) tools: Vec<Row>,
     /// Words of the catalog, as places in its list, with their directions.
     pub(crate) words: Vec<(u32, Row)>,
-    /// For each of `words` the length of its last numbers: what they can add to a cosine at most.
-    tails: Vec<f32>,
 }
 
 impl Index {
@@ -192,7 +173,7 @@ impl Index {
         let vector = |tool: &Tool| tool_row(tool, backends.tool_part(tool.name()), table);
         let tools = catalog.tools().iter().map(vector).collect();
         let words = self.word_rows(table);
-        self.vectors = Some(Vectors::new(table.clone(), tools, words));
+        self.vectors = Some(Vectors { table: table.clone(), tools, words });
     }
 
     /// [`WordVectors::hash`] of the table that was added.
@@ -215,18 +196,9 @@ impl Index {
 }
 
 impl Vectors {
-    pub(crate) fn new(table: WordVectors, tools: Vec<Row>, words: Vec<(u32, Row)>) -> Self {
-        let tails = words.iter().map(|(_, row)| row.tail()).collect();
-        Self { table, tools, words, tails }
-    }
-
     /// The words of the catalog nearest to a direction.
     pub(crate) fn neighbours(&self, row: &Row) -> Vec<Variant> {
-        let tail = row.tail();
-        let may =
-            |(other, bound): (&(u32, Row), &f32)| row.head(&other.1) + tail * bound > NEAR - SLACK;
-        let all = self.words.iter().zip(&self.tails).filter(|pair| may(*pair));
-        let all = all.map(|((word, other), _)| (row.dot(other), *word));
+        let all = self.words.iter().map(|(word, other)| (row.dot(other), *word));
         let mut near: Vec<(f32, u32)> = all.filter(|(cosine, _)| *cosine > NEAR).collect();
         near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         near.truncate(NEIGHBOURS + 1);
