@@ -13,6 +13,8 @@ mod bridge;
 mod conformance;
 /// The corpus of messages, over every way.
 mod corpus;
+/// Stateless clients and questions of a session upstream.
+mod crossing;
 /// Many clients at once.
 mod crowd;
 /// What the proxy is made of.
@@ -27,6 +29,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Sessions that the proxy holds for its clients.
+mod lanes;
 /// Rules of the repository.
 mod layout;
 /// Clients and servers written by others.
@@ -53,6 +57,8 @@ mod record;
 mod reload;
 /// The history walked again.
 mod replay;
+/// `search_tools` and the rank of what is called.
+mod search;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.

@@ -36,12 +36,14 @@ impl OpenCall {
         tool: &str,
         via: Via,
         caller: &Caller,
+        rank: Option<u32>,
     ) -> Self {
         let mut event = Call::new(ts, tool, via, false, 0);
         event.client.clone_from(&caller.client);
         event.session.clone_from(&caller.session);
         event.call_id.clone_from(&caller.call_id);
         event.conn.clone_from(&caller.conn);
+        event.rank = rank;
         let recorder = Arc::clone(recorder);
         Self { event: Some(Box::new(event)), started: Instant::now(), recorder }
     }

@@ -8,6 +8,7 @@
 
 mod accepted;
 mod advice;
+mod asked;
 mod batch;
 mod body;
 mod bridge;
@@ -18,12 +19,14 @@ mod check;
 mod cli;
 mod coerce;
 mod control;
+mod crossing;
 mod edit;
 mod fault;
 mod finder;
 mod forward;
 #[cfg(fuzzing)]
 pub mod fuzz;
+mod guide;
 mod handshake;
 mod headers;
 mod http;
@@ -34,12 +37,14 @@ mod meta;
 mod notify;
 mod pipe;
 mod proxy;
+mod ranks;
 mod reply;
 mod rpc;
 mod serve;
 mod session_bridge;
 mod sessions;
 mod setup;
+mod severity;
 mod sse;
 mod streams;
 mod timer;

@@ -13,10 +13,12 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::advice::Advice;
+use crate::asked::Asked;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
 use crate::coerce::coerced;
+use crate::crossing::Crossing;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
 use crate::forward::Outgoing;
@@ -25,11 +27,12 @@ use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
 use crate::notify::{self, Notifier};
+use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
-use crate::upstream::Upstream;
+use crate::upstream::{Link, Upstream};
 use crate::working_set::{self, WorkingSet};
 
 /// Everything a request needs.
@@ -38,7 +41,9 @@ pub(crate) struct Proxy {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) sessions: Sessions,
+    pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) crossing: Crossing,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
     /// There when clients are to hear of a changed listing.
@@ -228,8 +233,8 @@ impl Proxy {
         if let Err(why) = mirrors(headers, message, caller) {
             return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
         }
-        let query = match meta::query(arguments) {
-            Ok(query) => query,
+        let asked = match Asked::read(arguments) {
+            Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
         };
         let started = std::time::Instant::now();
@@ -239,13 +244,14 @@ impl Proxy {
         };
         let listing = self.listing(Some(&tools));
         let listed = |name: &str| listing.names.contains(name);
-        let found = self.finder.search(&tools, &query, &listed).await;
+        let found = self.finder.search(&tools, &asked.request(), &listed).await;
+        self.ranks.keep(caller, &found.results);
         let text = found.to_json();
         self.record(Kind::Search {
             bytes: text.len() as u64,
             results: found.results.len() as u64,
             client: caller.client.clone(),
-            kind: Some(format!("{:?}", found.kind).to_lowercase()),
+            kind: Some(found.kind.as_str().to_owned()),
             ms: u64::try_from(started.elapsed().as_millis()).ok(),
             session: caller.session.clone(),
             conn: caller.conn.clone(),
@@ -303,6 +309,14 @@ impl Proxy {
         listing
     }
 
+    /// What is said of the search in the server's instructions; empty when that is switched off.
+    pub(crate) fn instructions(&self) -> String {
+        if !self.rules.instructions {
+            return String::new();
+        }
+        self.listing(self.shelf.last().as_ref()).instructions.clone()
+    }
+
     fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
@@ -314,8 +328,17 @@ impl Proxy {
         watched.get().cloned()
     }
 
+    /// Ends the streams that would never end by themselves.
+    pub(crate) fn hang_up(&self) {
+        self.streams.close();
+        self.crossing.listeners.close();
+        if let Link::Stdio(stdio) = self.upstream.link() {
+            stdio.owns.hang_up();
+        }
+    }
+
     fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
-        OpenCall::start(&self.recorder, ts, tool, via, caller)
+        OpenCall::start(&self.recorder, ts, tool, via, caller, self.ranks.of(caller, tool))
     }
 
     pub(crate) fn record(&self, kind: Kind) {
@@ -324,15 +347,24 @@ impl Proxy {
 }
 
 /// A stateless request that is answered here must have mirror headers that agree with its body.
-fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Result<(), String> {
+pub(crate) fn mirrors(
+    headers: &HeaderMap,
+    message: &Message<'_>,
+    caller: &Caller,
+) -> Result<(), String> {
     if caller.era == Era::Session {
         return Ok(());
     }
     let params = message.params();
     let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
     let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
-    if message.method.as_deref() == Some("tools/call") {
-        wanted.push((headers::NAME, json::get(&params, "name").and_then(json::string)));
+    let named = match message.method.as_deref() {
+        Some("tools/call" | "prompts/get") => json::get(&params, "name"),
+        Some("resources/read") => json::get(&params, "uri"),
+        _ => None,
+    };
+    if let Some(name) = named {
+        wanted.push((headers::NAME, json::string(name)));
     }
     for (name, body) in wanted {
         let header = headers.get(name).and_then(|header| header.to_str().ok());

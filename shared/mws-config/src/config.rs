@@ -48,6 +48,8 @@ pub struct Config {
     pub search: Search,
     /// Days that the log is kept.
     pub retention_days: u32,
+    /// Seconds that a stateless client has to answer what the upstream asked it.
+    pub input_wait_seconds: u32,
 }
 
 /// The upstream server and how to talk to it.
@@ -109,6 +111,8 @@ pub struct Search {
     pub vectors: bool,
     /// File with the user's own synonyms, with `~` expanded.
     pub synonyms: Option<PathBuf>,
+    /// Say in the server's instructions how to search.
+    pub instructions: bool,
 }
 
 impl Search {
@@ -150,8 +154,9 @@ impl Config {
             slim_schemas: true,
             notify_on_promotion: false,
             session_gap_minutes: 30,
-            search: Search { vectors: true, synonyms: None },
+            search: Search { vectors: true, synonyms: None, instructions: true },
             retention_days: 400,
+            input_wait_seconds: 180,
         }
     }
 }

@@ -100,6 +100,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
         session_gap_minutes: top.number("sessionGapMinutes", defaults.session_gap_minutes)?,
         search: search(&top, places, &mut warnings)?,
         retention_days: top.number("retentionDays", defaults.retention_days)?,
+        input_wait_seconds: top.number("inputWaitSeconds", defaults.input_wait_seconds)?,
     };
     top.unknown(&mut warnings);
     Ok((config, warnings))
@@ -228,12 +229,14 @@ fn transcripts(
 
 fn search(top: &Fields<'_>, places: &Places, warnings: &mut Vec<String>) -> Result<Search, String> {
     let Some(value) = top.get("search") else {
-        return Ok(Search { vectors: true, synonyms: None });
+        return Ok(Search { vectors: true, synonyms: None, instructions: true });
     };
     let fields = Fields::new("search", value)?;
     let synonyms = fields.text("synonyms")?;
     let synonyms = synonyms.map(|file| path("search.synonyms", &file, places)).transpose()?;
-    let search = Search { vectors: fields.flag("vectors", true)?, synonyms };
+    let (vectors, instructions) =
+        (fields.flag("vectors", true)?, fields.flag("instructions", true)?);
+    let search = Search { vectors, synonyms, instructions };
     fields.unknown(warnings);
     Ok(search)
 }
