@@ -13,6 +13,8 @@ mod bridge;
 mod conformance;
 /// The corpus of messages, over every way.
 mod corpus;
+/// Stateless clients and questions of a session upstream.
+mod crossing;
 /// Many clients at once.
 mod crowd;
 /// What the proxy is made of.
@@ -27,6 +29,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Sessions that the proxy holds for its clients.
+mod lanes;
 /// Rules of the repository.
 mod layout;
 /// Clients and servers written by others.

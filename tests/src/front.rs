@@ -30,7 +30,7 @@ pub struct Way {
 }
 
 enum Front {
-    Http { peer: Peer, proxy: Proxy, asked: Vec<RawStream>, stream: Option<RawStream> },
+    Http { peer: Box<Peer>, proxy: Proxy, asked: Vec<RawStream>, stream: Option<RawStream> },
     Pipe { pipe: Box<Pipe>, unread: Vec<String> },
 }
 
@@ -65,7 +65,8 @@ impl Way {
             let reply = peer.post("initialize", None, &hello);
             peer.session = reply.header("mcp-session-id").map(str::to_owned);
             assert!(peer.session.is_some(), "{name}: {}", reply.text());
-            let front = Front::Http { peer, proxy, asked: Vec::new(), stream: None };
+            let front =
+                Front::Http { peer: Box::new(peer), proxy, asked: Vec::new(), stream: None };
             (front, reply.message())
         } else {
             let mut command: Command = lab.command(bin("mws-proxy"));

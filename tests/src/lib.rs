@@ -8,6 +8,7 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
+pub mod asking;
 pub mod conform;
 pub mod corpus;
 pub mod front;

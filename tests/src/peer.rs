@@ -14,6 +14,8 @@ pub struct Peer {
     pub name: String,
     /// Session id, for the session protocol.
     pub session: Option<String>,
+    /// Capabilities that it declares, as a JSON object.
+    pub capabilities: String,
     address: String,
     path: String,
     next: AtomicUsize,
@@ -28,6 +30,7 @@ impl Peer {
         Self {
             name: "suite".to_owned(),
             session: None,
+            capabilities: "{}".to_owned(),
             address: address.to_owned(),
             path: format!("/{path}"),
             next: AtomicUsize::new(1),
@@ -37,13 +40,26 @@ impl Peer {
     /// A client of the session protocol, which initializes at once.
     #[must_use]
     pub fn session(url: &str) -> Self {
-        let mut peer = Self::stateless(url);
+        Self::session_that_can(url, "{}")
+    }
+
+    /// The same with these capabilities.
+    #[must_use]
+    pub fn session_that_can(url: &str, capabilities: &str) -> Self {
+        let mut peer = Self::stateless(url).that_can(capabilities);
         let body = peer.initialize_body();
         let reply = peer.post("initialize", None, &body);
         assert_eq!(reply.status, 200, "initialize: {}", reply.text());
         peer.session = Some(reply.header("mcp-session-id").unwrap_or_default().to_owned());
         peer.post("", None, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         peer
+    }
+
+    /// The same client with these capabilities.
+    #[must_use]
+    pub fn that_can(mut self, capabilities: &str) -> Self {
+        capabilities.clone_into(&mut self.capabilities);
+        self
     }
 
     /// The same client under another name.
@@ -57,8 +73,8 @@ impl Peer {
     #[must_use]
     pub fn initialize_body(&self) -> String {
         format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"{}","version":"1"}}}}}}"#,
-            self.name
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{{"name":"{}","version":"1"}}}}}}"#,
+            self.capabilities, self.name
         )
     }
 
@@ -78,8 +94,8 @@ impl Peer {
     #[must_use]
     pub fn meta(&self) -> String {
         format!(
-            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"{}","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}"#,
-            self.name
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"{}","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{}}}"#,
+            self.name, self.capabilities
         )
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a request is answered or refused, never left open; result bytes stay the upstream's
 //! except for the members that the stateless protocol adds.
-//! Deliberately absent: the other direction, subscriptions, and requests from the upstream.
+//! Deliberately absent: what is kept between requests; see [`crate::crossing`].
 
 use mws_catalog::json;
 
@@ -13,6 +13,8 @@ use crate::rpc::{
 
 /// The protocol versions that the front answers to.
 pub(crate) const VERSIONS: [&str; 4] = [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"];
+/// The error for a resource that does not exist, in the session protocol.
+const NOT_FOUND: &str = "-32002";
 pub(crate) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Methods that carry a cache hint in the stateless protocol.
@@ -25,16 +27,10 @@ const CACHED: [&str; 6] = [
     "resources/read",
 ];
 
-/// True for a method that has no counterpart on the other side yet.
+/// True for a method that the stateless protocol does not have.
 pub(crate) fn is_refused(method: &str) -> bool {
-    matches!(
-        method,
-        "ping"
-            | "logging/setLevel"
-            | "resources/subscribe"
-            | "resources/unsubscribe"
-            | "subscriptions/listen"
-    ) || method.starts_with("tasks/")
+    matches!(method, "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
+        || method.starts_with("tasks/")
 }
 
 /// The request as a session upstream takes it: without what marks it as stateless.
@@ -56,9 +52,28 @@ pub(crate) fn to_session(message: &Message<'_>) -> String {
     edits.apply()
 }
 
+/// The request as it was before the client answered anything.
+pub(crate) fn without_answers(message: &Message<'_>) -> String {
+    let mut params = Object::of(message.params);
+    params.remove("requestState");
+    params.remove("inputResponses");
+    let mut edits = Edits::of(message.text);
+    if let Some(old) = message.params {
+        edits.replace(old, params.to_json());
+    }
+    edits.apply()
+}
+
 /// The response as a stateless client takes it.
 pub(crate) fn to_modern(text: &str, method: &str) -> String {
     let Ok(message) = Message::parse(text.as_bytes()) else { return text.to_owned() };
+    let members = message.error.and_then(json::members).unwrap_or_default();
+    if let Some(code) = json::get(&members, "code").filter(|code| code.trim() == NOT_FOUND) {
+        // A resource that does not exist is an invalid parameter in the stateless protocol.
+        let mut edits = Edits::of(text);
+        edits.replace(code, rpc::INVALID_PARAMS.to_string());
+        return edits.apply();
+    }
     let Some(result_text) = message.result else { return text.to_owned() };
     let mut result = Object::of(Some(result_text));
     complete(&mut result, method);

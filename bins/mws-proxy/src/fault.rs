@@ -11,6 +11,8 @@ pub(crate) enum FaultKind {
     Refused,
     Timeout,
     Closed,
+    /// The upstream dropped its session, so the request was not carried out.
+    Expired,
     Http,
     Protocol,
     Spawn,
@@ -22,7 +24,7 @@ impl FaultKind {
             Self::Refused => "refused",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
-            Self::Http => "http",
+            Self::Expired | Self::Http => "http",
             Self::Protocol => "protocol",
             Self::Spawn => "spawn",
         }

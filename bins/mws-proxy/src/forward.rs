@@ -11,24 +11,21 @@ use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
 use mws_event::Kind;
 
-use crate::body::{Observed, Rewritten, Seen};
+use crate::body::{Observed, Seen};
 use crate::bridge;
 use crate::call::OpenCall;
-use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::control::{self, NAME};
+use crate::caller::{Caller, SESSION_ID};
+use crate::control::NAME;
 use crate::edit::{Edits, quote};
 use crate::fault::{Fault, FaultKind};
 use crate::handshake::{Opened, open_late};
 use crate::headers;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
-use crate::rpc::{self, Era, META_CLIENT, Message};
+use crate::rpc::{Era, META_CLIENT, Message};
 use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
-use crate::sse;
-use crate::upstream::{Http, Link, Stdio, read_whole, refused_session};
-
-const BODY_MAX: usize = 64 * 1024 * 1024;
+use crate::upstream::{Http, Link, Stdio, refused_session};
 
 /// A request on its way.
 pub(crate) struct Outgoing {
@@ -87,15 +84,8 @@ impl Proxy {
         };
         let sent = match era {
             Err(fault) => Err(fault),
-            Ok(era) => match (&self.upstream.link, out.caller.era, era) {
-                (_, Era::Modern, Era::Session) if bridge::is_refused(&out.method) => {
-                    let what = format!("{} does not exist on this server", out.method);
-                    let error = rpc::error(Some(&out.id), rpc::METHOD_NOT_FOUND, &what);
-                    return reply::json(404, error);
-                }
-                (Link::Http(http), Era::Modern, Era::Session) => {
-                    self.over_bridge(http, &out, call).await
-                }
+            Ok(era) => match (self.upstream.link(), out.caller.era, era) {
+                (_, Era::Modern, Era::Session) => self.cross(&out, call).await,
                 (Link::Http(http), ..) => self.to_http(http, &mut out, call).await,
                 (Link::Stdio(stdio), client, _) => to_process(stdio, &mut out, client, call).await,
             },
@@ -126,13 +116,17 @@ impl Proxy {
             told_over_session_bridge(&talk, message);
             return accepted();
         }
-        match &self.upstream.link {
+        match self.upstream.link() {
             Link::Http(http) => self.tell_http(http, headers, message, caller).await,
             Link::Stdio(stdio) => {
-                // The handshake with a process is the proxy's own, and it asks clients nothing.
-                let passes =
-                    message.method.as_deref().is_some_and(|m| m != "notifications/initialized");
-                if passes && let Ok((conn, _)) = stdio.any_conn(caller.era).await {
+                // The handshake with a process is the proxy's own.
+                let passes = message.method.as_deref() != Some("notifications/initialized");
+                let own = caller.session_id.as_deref().and_then(|id| stdio.owns.get(id));
+                let conn = match own {
+                    Some(own) => own.open(stdio).await,
+                    None => stdio.any_conn(caller.era).await,
+                };
+                if passes && let Ok((conn, _)) = conn {
                     conn.notify(message, owner(caller)).await;
                 }
                 accepted()
@@ -205,39 +199,6 @@ impl Proxy {
         }
     }
 
-    /// A stateless request to an upstream with sessions: it goes over the proxy's own session.
-    async fn over_bridge(
-        self: &Arc<Self>,
-        http: &Http,
-        out: &Outgoing,
-        call: Option<OpenCall>,
-    ) -> Result<Reply, Fault> {
-        let message = Message::parse(out.text.as_bytes())
-            .map_err(|why| Fault::new(FaultKind::Protocol, why))?;
-        let text = bridge::to_session(&message);
-        for attempt in 0..2 {
-            let control = http.control().await?;
-            let mut headers = http.forwarded(&out.headers);
-            let mirrors: Vec<_> =
-                headers.keys().filter(|n| n.as_str().starts_with("mcp-")).cloned().collect();
-            for name in mirrors {
-                headers.remove(name);
-            }
-            headers::set(&mut headers, PROTOCOL_VERSION, &control.shaken.version);
-            if let Some(session) = &control.session_id {
-                headers::set(&mut headers, SESSION_ID, session);
-            }
-            let response = http.send(Method::POST, headers, Bytes::from(text.clone())).await?;
-            let session = control.session_id.as_deref();
-            match refused_session(response, session).await? {
-                Ok(response) => return bridged(response, out, call).await,
-                Err(_) if attempt == 0 => http.forget_session(session),
-                Err(status) => return Err(refused(status)),
-            }
-        }
-        Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
-    }
-
     /// Puts the upstream's session in the place of one that the proxy opened for the client.
     pub(crate) async fn use_upstream_session(
         self: &Arc<Self>,
@@ -289,70 +250,21 @@ impl Proxy {
     }
 }
 
-/// Over a process's pipe, in the client's era or over the bridge.
+/// Over a process's pipe, in the client's era.
 async fn to_process(
     stdio: &Arc<Stdio>,
     out: &mut Outgoing,
     client: Era,
     call: Option<OpenCall>,
 ) -> Result<Reply, Fault> {
-    let (conn, shaken) = stdio.conn(client).await?;
-    let crosses = client == Era::Modern && shaken.era == Era::Session;
-    let text = if crosses {
-        let unfit = |why| Fault::new(FaultKind::Protocol, why);
-        bridge::to_session(&Message::parse(out.text.as_bytes()).map_err(unfit)?)
-    } else {
-        out.take_named()
-    };
+    let (conn, _) = stdio.conn_for(out.caller.session_id.as_deref(), client).await?;
+    let text = out.take_named();
     let pending = conn.request(&text, owner(&out.caller), Some(client)).await?;
-    let method = out.method.clone();
     let edit = move |text: &str| match client {
-        Era::Modern if crosses => {
-            let text = bridge::to_modern(text, &method);
-            (bridge::status_of(&text), text)
-        }
         Era::Modern => (bridge::status_of(text), text.to_owned()),
         Era::Session => (200, text.to_owned()),
     };
     reply::from_process(pending, &out.id, call, edit).await
-}
-
-/// The response of a session upstream, made fit for a stateless client.
-async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Result<Reply, Fault> {
-    let (mut parts, incoming) = response.into_parts();
-    parts.headers.remove(SESSION_ID);
-    let (id, method, mut call) = (out.id.clone(), out.method.clone(), call);
-    if reply::is_stream(&parts.headers) {
-        let mut answered = false;
-        let rewrite = move |event: Option<Vec<u8>>| {
-            let Some(event) = event else {
-                let what = "the upstream's stream ended without an answer";
-                let error = || rpc::error(Some(&id), rpc::SERVER_ERROR, what);
-                return (!answered).then(|| sse::message(&error()));
-            };
-            let Some(text) = sse::data(&event).filter(|text| sse::answers(text, &id)) else {
-                return Some(event);
-            };
-            answered = true;
-            if let Some(call) = &mut call {
-                call.finish_by(text.as_bytes());
-            }
-            Some(sse::with_data(&event, &bridge::to_modern(&text, &method)))
-        };
-        return Ok(reply::edited(&parts, Rewritten::boxed(incoming, rewrite)));
-    }
-    let body = read_whole(incoming, BODY_MAX).await?;
-    if let Some(call) = &mut call {
-        call.finish_by(&body);
-    }
-    let text = String::from_utf8_lossy(&body);
-    if Message::parse(text.as_bytes()).is_err() {
-        let status = parts.status.as_u16();
-        let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
-        return Err(Fault::new(FaultKind::Http, what));
-    }
-    let text = control::correlated(&id, bridge::to_modern(&text, &method));
-    Ok(reply::json(bridge::status_of(&text), text))
 }
 
 /// The response, unless it is a page where a message was due: clients cannot read it.

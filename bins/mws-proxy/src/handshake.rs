@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
-use crate::body::Rewritten;
+use crate::body::{BoxBody, Resumed, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::control::Handshake;
@@ -26,8 +27,8 @@ use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
 use crate::session_bridge::initialize_result;
-use crate::sse;
-use crate::upstream::{Http, Link, client_info, read_whole};
+use crate::sse::{self, Splitter};
+use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
 /// How long a client waits for an upstream that is known.
@@ -46,12 +47,9 @@ impl Proxy {
         let started = Instant::now();
         let id = message.id.unwrap_or("null");
         let answer = async {
-            match &self.upstream.link {
+            match self.upstream.link() {
                 Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
-                Link::Stdio(stdio) => stdio
-                    .conn(Era::Session)
-                    .await
-                    .map(|(_, shaken)| self.own_session(message, id, &shaken, &caller)),
+                Link::Stdio(stdio) => self.initialize_process(stdio, message, &caller).await,
             }
         };
         let answered = self.in_time(answer).await;
@@ -63,7 +61,12 @@ impl Proxy {
                 (None, Some(raw)) => initialize_result(raw.get()),
                 (None, None) => bridge::unknown_server(),
             };
-            self.opened(message, id, &result, &caller)
+            let result = bridge::in_version_of(&result, message);
+            let sessions =
+                matches!(self.upstream.link(), Link::Stdio(stdio) if !stdio.is_stateless());
+            let own = sessions && rpc::can_be_asked(message);
+            let own = own.then(|| self.upstream.own(as_ours(message)));
+            self.opened(message, id, &result, &caller, own)
         })
     }
 
@@ -72,7 +75,7 @@ impl Proxy {
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
         let known = self.upstream.memory.entry();
         let is_known = known.initialize.is_some() || known.discover.is_some();
-        let first_start = matches!(self.upstream.link, Link::Stdio(_)) && !is_known;
+        let first_start = matches!(self.upstream.link(), Link::Stdio(_)) && !is_known;
         let patience = if first_start { FIRST_PATIENCE } else { PATIENCE };
         tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
             let after = patience.as_secs();
@@ -90,9 +93,11 @@ impl Proxy {
         caller: &Caller,
     ) -> Reply {
         if shaken.era == Era::Session {
-            return self.opened(message, id, &shaken.result, caller);
+            let result = bridge::in_version_of(&shaken.result, message);
+            return self.opened(message, id, &result, caller, None);
         }
-        let reply = self.opened(message, id, &initialize_result(&shaken.result), caller);
+        let result = bridge::in_version_of(&initialize_result(&shaken.result), message);
+        let reply = self.opened(message, id, &result, caller, None);
         let session = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
         if let Some(own) = session.and_then(|session| self.sessions.own(session)) {
             own.talk();
@@ -100,11 +105,45 @@ impl Proxy {
         reply
     }
 
-    fn opened(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
-        let result = bridge::in_version_of(result, message);
+    /// Answers `initialize` under a session id of ours; `own` is the session's own process.
+    fn opened(
+        &self,
+        message: &Message<'_>,
+        id: &str,
+        result: &str,
+        caller: &Caller,
+        own: Option<Arc<Own>>,
+    ) -> Reply {
         let session = self.sessions.open(&caller.client, message.text);
-        let result = bridge::with_ours(&result, &self.instructions());
+        if let (Link::Stdio(stdio), Some(own)) = (self.upstream.link(), own) {
+            stdio.owns.insert(&session, own);
+        }
+        let result = bridge::with_ours(result, &self.instructions());
         reply::with_session(reply::json(200, rpc::result(id, &result)), &session)
+    }
+
+    /// Opens a session in the process that sessions share, or in one of its own for a client that
+    /// the upstream may ask something.
+    async fn initialize_process(
+        self: &Arc<Self>,
+        stdio: &Arc<Stdio>,
+        message: &Message<'_>,
+        caller: &Caller,
+    ) -> Result<Reply, Fault> {
+        let id = message.id.unwrap_or("null");
+        if rpc::can_be_asked(message) && !stdio.is_stateless() {
+            let own = self.upstream.own(as_ours(message));
+            match own.open(stdio).await {
+                Err(fault) if fault.kind == FaultKind::Protocol => {}
+                opened => {
+                    let (_, shaken) = opened?;
+                    self.upstream.memory.keep(&shaken, false);
+                    return Ok(self.opened(message, id, &shaken.result, caller, Some(own)));
+                }
+            }
+        }
+        let (_, shaken) = stdio.conn(Era::Session).await?;
+        Ok(self.own_session(message, id, &shaken, caller))
     }
 
     async fn initialize_http(
@@ -132,10 +171,15 @@ impl Proxy {
         // What is wrong with the request itself says nothing of sessions.
         if refused
             && is_whole(message)
-            && let Ok(shaken) = http.handshake().await
-            && shaken.era == Era::Modern
+            && let Ok(link) = self.upstream.settled().await
         {
-            return Ok(self.own_session(message, id, &shaken, caller));
+            if let Link::Stdio(stdio) = link {
+                return self.initialize_process(stdio, message, caller).await;
+            }
+            let shaken = http.handshake().await?;
+            if shaken.era == Era::Modern {
+                return Ok(self.own_session(message, id, &shaken, caller));
+            }
         }
         let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
         if let Some(session) = session {
@@ -186,7 +230,7 @@ impl Proxy {
         shaken: &Handshake,
     ) -> Result<Reply, Fault> {
         let mut out = Outgoing::of(message, headers, caller);
-        match &self.upstream.link {
+        match self.upstream.link() {
             Link::Http(http) => {
                 let headers = http.forwarded(&out.headers);
                 let sent = http.send(Method::POST, headers, out.take_named().into());
@@ -267,13 +311,36 @@ fn is_whole(initialize: &Message<'_>) -> bool {
 async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
     let status = response.status();
     let (parts, body) = response.into_parts();
-    if reply::is_stream(&parts.headers) || matches!(status.as_u16(), 401 | 403 | 407 | 429) {
+    if matches!(status.as_u16(), 401 | 403 | 407 | 429) {
         return Ok((Reply::from_parts(parts, body), false));
+    }
+    if reply::is_stream(&parts.headers) {
+        let (refuses, body) = first_message(body).await;
+        return Ok((Reply::from_parts(parts, body), refuses));
     }
     let body = read_whole(body, BODY_MAX).await?;
     let is_error = Message::parse(&body).is_ok_and(|message| message.error.is_some());
     let refuses = is_error || status.is_client_error();
     Ok((Reply::from_parts(parts, crate::body::full(body)), refuses))
+}
+
+/// Whether the first response on a stream is an error, and the stream from its beginning.
+async fn first_message(mut body: BoxBody) -> (bool, BoxBody) {
+    let (mut splitter, mut seen) = (Splitter::default(), Vec::new());
+    while seen.len() < BODY_MAX {
+        let Some(Ok(frame)) = body.frame().await else { break };
+        let piece = frame.data_ref().map_or(&[][..], |data| data);
+        seen.extend_from_slice(piece);
+        splitter.push(piece);
+        while let Some(event) = splitter.next_event() {
+            let text = sse::data(&event).unwrap_or_default();
+            let Ok(message) = Message::parse(text.as_bytes()) else { continue };
+            if message.error.is_some() || message.result.is_some() {
+                return (message.error.is_some(), Resumed::boxed(seen.into(), body));
+            }
+        }
+    }
+    (false, Resumed::boxed(seen.into(), body))
 }
 
 /// What came of opening the upstream's session.

@@ -82,7 +82,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
             () = &mut stop => break,
         }
     }
-    client.proxy.streams.close();
+    client.proxy.hang_up();
     let drained = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN, drained) => {}

@@ -18,6 +18,7 @@ use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
 use crate::coerce::coerced;
+use crate::crossing::Crossing;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
 use crate::forward::Outgoing;
@@ -31,7 +32,7 @@ use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
-use crate::upstream::Upstream;
+use crate::upstream::{Link, Upstream};
 use crate::working_set::{self, WorkingSet};
 
 /// Everything a request needs.
@@ -42,6 +43,7 @@ pub(crate) struct Proxy {
     pub(crate) sessions: Sessions,
     pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) crossing: Crossing,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
     /// There when clients are to hear of a changed listing.
@@ -326,6 +328,15 @@ impl Proxy {
         watched.get().cloned()
     }
 
+    /// Ends the streams that would never end by themselves.
+    pub(crate) fn hang_up(&self) {
+        self.streams.close();
+        self.crossing.listeners.close();
+        if let Link::Stdio(stdio) = self.upstream.link() {
+            stdio.owns.hang_up();
+        }
+    }
+
     fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
         OpenCall::start(&self.recorder, ts, tool, via, caller, self.ranks.of(caller, tool))
     }
@@ -336,15 +347,24 @@ impl Proxy {
 }
 
 /// A stateless request that is answered here must have mirror headers that agree with its body.
-fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Result<(), String> {
+pub(crate) fn mirrors(
+    headers: &HeaderMap,
+    message: &Message<'_>,
+    caller: &Caller,
+) -> Result<(), String> {
     if caller.era == Era::Session {
         return Ok(());
     }
     let params = message.params();
     let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
     let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
-    if message.method.as_deref() == Some("tools/call") {
-        wanted.push((headers::NAME, json::get(&params, "name").and_then(json::string)));
+    let named = match message.method.as_deref() {
+        Some("tools/call" | "prompts/get") => json::get(&params, "name"),
+        Some("resources/read") => json::get(&params, "uri"),
+        _ => None,
+    };
+    if let Some(name) = named {
+        wanted.push((headers::NAME, json::string(name)));
     }
     for (name, body) in wanted {
         let header = headers.get(name).and_then(|header| header.to_str().ok());

@@ -59,7 +59,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     }
     drop(listener);
     let _ = stopping.send(true);
-    proxy.streams.close();
+    proxy.hang_up();
     let drained = async {
         while busy.load(Ordering::Acquire) > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;

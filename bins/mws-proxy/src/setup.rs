@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::catalog::Shelf;
 use crate::cli::Cli;
+use crate::crossing::{Crossing, Listeners};
 use crate::finder::Finder;
 use crate::http::PATH;
 use crate::listing::Rules;
@@ -67,18 +68,27 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
         .map(Arc::new)
         .map_err(|e| Failure::failed(format!("cannot start the event log's thread: {e}")))?;
     let streams = Arc::new(Streams::default());
+    let listeners = Listeners::new();
     // The shelf needs the upstream, and the upstream's notices concern the shelf.
     let shelf: Arc<std::sync::OnceLock<Arc<Shelf>>> = Arc::default();
-    let (to_streams, to_shelf) = (Arc::clone(&streams), Arc::clone(&shelf));
-    let notices: Notices = Arc::new(move |text: &str| {
+    let to_shelf = Arc::clone(&shelf);
+    let watch: Notices = Arc::new(move |text: &str| {
         if text.contains("notifications/tools/list_changed")
             && let Some(shelf) = to_shelf.get()
         {
             shelf.mark_stale();
         }
-        to_streams.send(text);
     });
-    let upstream = Upstream::new(config, state, notices).map(Arc::new).map_err(Failure::usage)?;
+    let (to_streams, to_listeners) = (Arc::clone(&streams), Arc::clone(&listeners));
+    let watched = Arc::clone(&watch);
+    let notices: Notices = Arc::new(move |text: &str| {
+        watched(text);
+        to_streams.send(text);
+        to_listeners.send("", text);
+    });
+    let upstream = Upstream::new(config, state, notices, Arc::clone(&watch))
+        .map(Arc::new)
+        .map_err(Failure::usage)?;
     let kept = Shelf::new(Arc::clone(&upstream), Arc::clone(&recorder), state.clone());
     let shelf = Arc::clone(shelf.get_or_init(|| Arc::new(kept)));
     let hints = config.backend_hints.clone();
@@ -92,6 +102,11 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
         sessions: Sessions::default(),
         ranks: Ranks::default(),
         streams,
+        crossing: Crossing::new(
+            watch,
+            listeners,
+            Duration::from_secs(config.input_wait_seconds.into()),
+        ),
         rules: Rules {
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),

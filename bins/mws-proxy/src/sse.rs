@@ -97,6 +97,16 @@ pub(crate) fn data(event: &[u8]) -> Option<String> {
     data
 }
 
+/// The value of a field of an event that is no data; the last one where it stands twice.
+pub(crate) fn field(event: &[u8], name: &str) -> Option<String> {
+    let text = std::str::from_utf8(event).ok()?;
+    let mut values = text.split(['\n', '\r']).filter_map(|line| {
+        let value = line.strip_prefix(name)?.strip_prefix(':')?;
+        Some(value.strip_prefix(' ').unwrap_or(value))
+    });
+    values.next_back().map(str::to_owned)
+}
+
 /// The event with other data; `id:`, `retry:` and comments stay.
 pub(crate) fn with_data(event: &[u8], data: &str) -> Vec<u8> {
     let text = String::from_utf8_lossy(event);

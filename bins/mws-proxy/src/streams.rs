@@ -57,13 +57,17 @@ impl Proxy {
                 Err(fault) => return refuse(StatusCode::BAD_GATEWAY, &fault.message),
             }
         }
-        match &self.upstream.link {
+        match self.upstream.link() {
             Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
-            Link::Stdio(_) if method == Method::DELETE => {
+            Link::Stdio(stdio) if method == Method::DELETE => {
                 self.sessions.close(id);
+                stdio.owns.end(id);
                 reply::empty(StatusCode::OK)
             }
-            Link::Stdio(_) => self.streams.open().0,
+            Link::Stdio(stdio) => match stdio.owns.get(id) {
+                Some(own) => own.stream(),
+                None => self.streams.open().0,
+            },
             Link::Http(http) => {
                 let mut headers = http.forwarded(headers);
                 let opened = match &caller {

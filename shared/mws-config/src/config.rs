@@ -48,6 +48,8 @@ pub struct Config {
     pub search: Search,
     /// Days that the log is kept.
     pub retention_days: u32,
+    /// Seconds that a stateless client has to answer what the upstream asked it.
+    pub input_wait_seconds: u32,
 }
 
 /// The upstream server and how to talk to it.
@@ -154,6 +156,7 @@ impl Config {
             session_gap_minutes: 30,
             search: Search { vectors: true, synonyms: None, instructions: true },
             retention_days: 400,
+            input_wait_seconds: 180,
         }
     }
 }

@@ -100,6 +100,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
         session_gap_minutes: top.number("sessionGapMinutes", defaults.session_gap_minutes)?,
         search: search(&top, places, &mut warnings)?,
         retention_days: top.number("retentionDays", defaults.retention_days)?,
+        input_wait_seconds: top.number("inputWaitSeconds", defaults.input_wait_seconds)?,
     };
     top.unknown(&mut warnings);
     Ok((config, warnings))

@@ -40,7 +40,7 @@ impl Leg {
         client: &HeaderMap,
         owner: &str,
     ) -> Result<Self, Fault> {
-        match &proxy.upstream.link {
+        match proxy.upstream.link() {
             Link::Http(http) => Self::post(proxy, http, text, client).await,
             Link::Stdio(stdio) => {
                 let (conn, _) = stdio.conn(Era::Session).await?;

@@ -47,8 +47,13 @@ impl Proxy {
             return Ok(None);
         }
         let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
-        let http = match &self.upstream.link {
+        let http = match self.upstream.link() {
             Link::Http(http) => http,
+            Link::Stdio(stdio)
+                if caller.session_id.as_deref().is_some_and(|id| stdio.owns.get(id).is_some()) =>
+            {
+                return Ok(None);
+            }
             Link::Stdio(stdio) => {
                 let is_stateless = stdio.conn(Era::Session).await?.1.era == Era::Modern;
                 return Ok(is_stateless.then(|| own.map_or_else(Talk::unknown, |own| own.talk())));
@@ -68,6 +73,9 @@ impl Proxy {
         match open_late(http, &own.initialize).await? {
             Opened::Session(id) => *upstream = Some(id),
             Opened::Refused(fault) => {
+                if let Link::Stdio(_) = self.upstream.settled().await? {
+                    return Ok(None);
+                }
                 let shaken = http.handshake().await?;
                 return if shaken.era == Era::Modern { Ok(Some(own.talk())) } else { Err(fault) };
             }

@@ -1,42 +1,49 @@
-//! One running upstream process, shared by all clients of one era.
+//! One running conversation with the upstream: over the pipes of a process, or over HTTP.
 //!
-//! Invariant: ids and progress tokens on the pipe are the proxy's own, so two clients can never
-//! get each other's messages; all other bytes pass unchanged.
-//! Deliberately absent: requests from the upstream to a client. They are answered with an error,
-//! since a shared process cannot say whom it means.
+//! Invariant: all bytes but ids and progress tokens pass unchanged; what is sent after the end is
+//! refused, not lost.
+//! Deliberately absent: whose messages they are; see [`super::mux`].
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
+use hyper::HeaderMap;
 use mws_catalog::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{oneshot, watch};
 
+use crate::body::BoxBody;
 use crate::edit::Edits;
 use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
-use crate::rpc::{self, Era, META_SUBSCRIPTION, Message};
+use crate::rpc::{Era, Message};
+use crate::severity::Severity;
+use crate::sse::Splitter;
+use crate::upstream::asks::Whom;
 use crate::upstream::child::{self, Tail};
+use crate::upstream::mux::{Mux, Notices, Pending, Terms};
+use crate::upstream::post::Post;
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
-/// Lines waiting for the process.
+/// Lines waiting for the upstream.
 const LINES: usize = 16;
-/// Messages waiting for a client; more notices than that are dropped.
-const MESSAGES: usize = 256;
-/// The first id on the pipe: easy to tell from the small numbers that clients use.
-const FIRST_ID: u64 = 1_000_000;
 
-/// Notifications that belong to no request.
-pub(crate) type Notices = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// A process and the requests under way in it.
+/// A conversation and the requests under way in it.
 pub(crate) struct Conn {
-    shared: Arc<Shared>,
+    mux: Arc<Mux>,
+    way: Way,
+    /// The level that `logging/setLevel` asked for last.
+    pub(crate) level: tokio::sync::Mutex<Option<Severity>>,
+}
+
+enum Way {
+    Process(Process),
+    Http(Arc<Post>),
+}
+
+struct Process {
     /// Dropped to end the process.
     stop: Mutex<Option<oneshot::Sender<()>>>,
     /// Done when the process has ended.
@@ -44,66 +51,90 @@ pub(crate) struct Conn {
     tail: Tail,
 }
 
-struct Shared {
-    waiting: Mutex<HashMap<u64, Waiting>>,
-    next: AtomicU64,
-    closed: AtomicBool,
-    notices: Notices,
-    /// Lines for the process; `None` once its stdin is to be closed.
-    lines: Mutex<Option<Sender<String>>>,
-}
-
-struct Waiting {
-    /// The id as the client wrote it.
-    id: String,
-    /// The progress token as the client wrote it.
-    token: Option<String>,
-    /// Whose request it is.
-    owner: String,
-    messages: Sender<String>,
-}
-
-/// A request under way: what the upstream sends for it, the response last.
-pub(crate) struct Pending {
-    pub(crate) messages: Receiver<String>,
-    number: u64,
-    /// Cancel upstream when the client goes away.
-    cancels: bool,
-    shared: Arc<Shared>,
-}
-
 impl Conn {
-    pub(crate) fn new(mut child: Child, tail: Tail, notices: Notices) -> Result<Arc<Self>, Fault> {
+    /// Over the pipes of a process.
+    pub(crate) fn of_process(
+        mut child: Child,
+        tail: Tail,
+        whom: Whom,
+        notices: Notices,
+    ) -> Result<Arc<Self>, Fault> {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Fault::new(FaultKind::Spawn, "the upstream process has no pipes"));
         };
         let (lines, queue) = mpsc::channel(LINES);
-        let shared = Arc::new(Shared {
-            waiting: Mutex::default(),
-            next: AtomicU64::new(FIRST_ID),
-            closed: AtomicBool::new(false),
-            notices,
-            lines: Mutex::new(Some(lines)),
-        });
-        tokio::spawn(write_lines(stdin, queue, Arc::clone(&shared)));
-        tokio::spawn(read_lines(stdout, Arc::clone(&shared)));
+        let mux = Arc::new(Mux::new(whom, notices, lines));
+        tokio::spawn(write_lines(stdin, queue, Arc::clone(&mux)));
+        tokio::spawn(read_lines(stdout, Arc::clone(&mux)));
         let (stop, stopped) = oneshot::channel();
         let (done, ended) = watch::channel(false);
-        let hung_up = Arc::clone(&shared);
+        let hung_up = Arc::clone(&mux);
         tokio::spawn(async move {
             child::supervise(child, stopped, || hung_up.close()).await;
             let _ = done.send(true);
         });
-        Ok(Arc::new(Self { shared, stop: Mutex::new(Some(stop)), ended, tail }))
+        let process = Process { stop: Mutex::new(Some(stop)), ended, tail };
+        Ok(Arc::new(Self { mux, way: Way::Process(process), level: Default::default() }))
+    }
+
+    /// Over a session that was opened by HTTP.
+    pub(crate) fn over_http(post: Post, whom: Whom, notices: Notices) -> Arc<Self> {
+        let (lines, mut queue) = mpsc::channel::<String>(LINES);
+        let mux = Arc::new(Mux::new(whom, notices, lines));
+        let post = Arc::new(post);
+        let (poster, to) = (Arc::clone(&post), Arc::downgrade(&mux));
+        tokio::spawn(async move {
+            while let Some(line) = queue.recv().await {
+                let Some(to) = to.upgrade() else { break };
+                if let Err(fault) = poster.send(&to, line, None, HeaderMap::new()).await {
+                    tracing::debug!("A notification did not reach the upstream: {fault}.");
+                }
+            }
+            poster.end();
+        });
+        Arc::new(Self { mux, way: Way::Http(post), level: Default::default() })
+    }
+
+    /// Over HTTP, with a stream that is open already and brings everything.
+    pub(crate) fn following(
+        post: Post,
+        whom: Whom,
+        notices: Notices,
+        body: BoxBody,
+        splitter: Splitter,
+    ) -> Arc<Self> {
+        let conn = Self::over_http(post, whom, notices);
+        if let Way::Http(post) = &conn.way {
+            post.follow(&conn.mux, body, splitter);
+        }
+        conn
+    }
+
+    /// Takes in what comes to nobody's request over HTTP, from now on.
+    pub(crate) fn listen(&self) {
+        if let Way::Http(post) = &self.way {
+            post.listen(&self.mux);
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !self.shared.closed.load(Ordering::Acquire)
+        self.mux.is_open()
+    }
+
+    /// True while a request is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.mux.waiting().is_empty()
+    }
+
+    /// Done when it is over.
+    pub(crate) async fn closed(&self) {
+        self.mux.closed().await;
     }
 
     /// Why the process ended before it served anybody. Later its words may hold what clients sent.
     pub(crate) fn failed_to_start(&self) -> Fault {
-        let words = child::last_words(&self.tail);
+        let Way::Process(process) = &self.way else { return ended() };
+        let words = child::last_words(&process.tail);
         let words = words.map_or_else(String::new, |words| format!("; its last words: {words}"));
         Fault::new(FaultKind::Closed, format!("the upstream process ended{words}"))
     }
@@ -116,58 +147,79 @@ impl Conn {
         owner: &str,
         era: Option<Era>,
     ) -> Result<Pending, Fault> {
-        let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
-        let message = Message::parse(text.as_bytes()).map_err(unfit)?;
-        let id = message.id.ok_or_else(|| unfit("a request without an id".into()))?;
-        let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let mut edits = Edits::of(text);
-        edits.replace(id, number.to_string());
-        let token = json::get(&message.meta(), "progressToken");
-        if let Some(token) = token {
-            edits.replace(token, number.to_string());
+        let (owner, cancels) = (owner.to_owned(), era == Some(Era::Modern));
+        let terms = Terms { owner, cancels, ..Terms::default() };
+        self.request_on(text, terms, HeaderMap::new()).await
+    }
+
+    /// As [`Conn::request`], on these terms; over HTTP with these headers beside our own.
+    pub(crate) async fn request_on(
+        &self,
+        text: &str,
+        terms: Terms,
+        headers: HeaderMap,
+    ) -> Result<Pending, Fault> {
+        let (text, pending) = self.mux.enter(text, terms)?;
+        match &self.way {
+            Way::Process(_) => self.write(&text).await,
+            Way::Http(post) => post.send(&self.mux, text, Some(pending.number), headers).await?,
         }
-        let (messages, receiver) = mpsc::channel(MESSAGES);
-        let (id, token, owner) = (id.to_owned(), token.map(str::to_owned), owner.to_owned());
-        self.shared.waiting().insert(number, Waiting { id, token, owner, messages });
-        let cancels = era == Some(Era::Modern);
-        let shared = Arc::clone(&self.shared);
-        // From here on a client that goes away leaves nothing behind.
-        let pending = Pending { messages: receiver, number, cancels, shared };
-        self.write(&edits.apply()).await;
         // The reader may have closed in between; then nobody would end this request.
-        if self.is_open() { Ok(pending) } else { Err(ended()) }
+        if self.is_open() || matches!(self.way, Way::Http(_)) { Ok(pending) } else { Err(ended()) }
+    }
+
+    /// Sends a request of our own and waits for its response.
+    pub(crate) async fn ask(&self, text: &str) -> Result<String, Fault> {
+        let id = Message::parse(text.as_bytes()).ok().and_then(|m| m.id).unwrap_or("0");
+        let mut pending = self.request(text, "own", None).await?;
+        loop {
+            let text = pending.messages.recv().await.ok_or_else(ended)?;
+            if crate::sse::answers(&text, id) {
+                return Ok(text);
+            }
+        }
     }
 
     /// Sends a notification; a cancellation is addressed to the id on the pipe, and dropped when
-    /// `owner` has no such request.
+    /// `owner` has no such request. An answer goes to the request that it is for.
     pub(crate) async fn notify(&self, message: &Message<'_>, owner: &str) {
+        if message.method.is_none() {
+            if let Some(text) = self.mux.answered(message) {
+                self.write(&text).await;
+            }
+            return;
+        }
         if message.method.as_deref() != Some("notifications/cancelled") {
             return self.write(message.text).await;
         }
         let params = message.params();
         let Some(id) = json::get(&params, "requestId") else { return };
-        let number = {
-            let waiting = self.shared.waiting();
-            waiting.iter().find(|(_, w)| w.id == id && w.owner == owner).map(|(n, _)| *n)
-        };
-        if let Some(number) = number {
+        if let Some(number) = self.mux.number_of(id, owner) {
             let mut edits = Edits::of(message.text);
             edits.replace(id, number.to_string());
             self.write(&edits.apply()).await;
         }
     }
 
-    /// Waits while the process is slow to read.
+    /// Waits while the upstream is slow to read.
     async fn write(&self, text: &str) {
-        if let Some(lines) = self.shared.lines() {
+        if let Some(lines) = self.mux.lines() {
             let _ = lines.send(one_line(text)).await;
         }
     }
 
-    /// Closes the pipe and ends the process.
+    /// Closes the pipe and ends the process, or ends the session.
     pub(crate) async fn stop(&self) {
-        drop(lock(&self.stop).take());
-        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+        match &self.way {
+            Way::Process(process) => {
+                drop(lock(&process.stop).take());
+                let _ = process.ended.clone().wait_for(|ended| *ended).await;
+            }
+            Way::Http(post) => {
+                self.mux.close();
+                post.delete().await;
+            }
+        }
     }
 }
 
@@ -181,121 +233,16 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-impl Drop for Pending {
-    fn drop(&mut self) {
-        let open = self.shared.waiting().remove(&self.number).is_some();
-        if open && self.cancels {
-            self.shared.write_now(format!(
-                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\
-                 \"params\":{{\"requestId\":{}}}}}",
-                self.number
-            ));
-        }
-    }
-}
-
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
-        lock(&self.waiting)
-    }
-
-    fn lines(&self) -> Option<Sender<String>> {
-        lock(&self.lines).clone()
-    }
-
-    /// Writes unless the process is slow to read; for what may be lost.
-    fn write_now(&self, line: String) {
-        if let Some(lines) = self.lines() {
-            let _ = lines.try_send(line);
-        }
-    }
-
-    /// Ends every request under way: their channels close without a response. The writer ends,
-    /// and with it the process's stdin.
-    fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        lock(&self.lines).take();
-        self.waiting().clear();
-    }
-
-    fn take_in(&self, line: &[u8]) {
-        // Banners and log lines on stdout are not for us.
-        let Ok(message) = Message::parse(line) else {
-            tracing::debug!("Skipped a line of {} bytes on the upstream's stdout.", line.len());
-            return;
-        };
-        match (&message.method, message.id) {
-            (Some(method), Some(id)) => self.refuse(method, id),
-            (Some(method), None) => self.notice(method, &message),
-            (None, Some(id)) => self.response(id, &message),
-            (None, None) => {}
-        }
-    }
-
-    fn refuse(&self, method: &str, id: &str) {
-        let reply = match method {
-            "ping" => rpc::result(id, "{}"),
-            _ => rpc::error(
-                Some(id),
-                rpc::METHOD_NOT_FOUND,
-                "the proxy shares this process between clients and cannot ask one of them",
-            ),
-        };
-        self.write_now(reply);
-    }
-
-    fn response(&self, id: &str, message: &Message<'_>) {
-        let Some(waiting) = id.parse().ok().and_then(|n: u64| self.waiting().remove(&n)) else {
-            tracing::debug!("Skipped a response to no request.");
-            return;
-        };
-        // Notices leave one place free, which is this one's.
-        let _ = waiting.messages.try_send(message.with_id(&waiting.id));
-    }
-
-    /// The upstream may end a request of ours, as it does with subscriptions: no more comes for it.
-    fn withdrawn(&self, id: Option<&str>) -> bool {
-        let decoded = id.map(|id| json::string(id).unwrap_or(Cow::Borrowed(id)));
-        let number = decoded.and_then(|id| id.parse().ok());
-        number.is_some_and(|number: u64| self.waiting().remove(&number).is_some())
-    }
-
-    /// Progress and subscription events go to their request, everything else to everybody.
-    fn notice(&self, method: &str, message: &Message<'_>) {
-        let params = message.params();
-        let meta = message.meta();
-        if method == "notifications/cancelled" && self.withdrawn(json::get(&params, "requestId")) {
-            return;
-        }
-        let progress = (method == "notifications/progress")
-            .then(|| json::get(&params, "progressToken"))
-            .flatten();
-        let Some(mark) = progress.or_else(|| json::get(&meta, META_SUBSCRIPTION)) else {
-            return (self.notices)(message.text);
-        };
-        let decoded = json::string(mark).unwrap_or(Cow::Borrowed(mark));
-        let Ok(number) = decoded.parse::<u64>() else { return };
-        let waiting = self.waiting();
-        let Some(waiting) = waiting.get(&number) else { return };
-        let own = if progress.is_some() { waiting.token.as_deref() } else { Some(&*waiting.id) };
-        if let Some(own) = own.filter(|_| waiting.messages.capacity() > 1) {
-            let mut edits = Edits::of(message.text);
-            edits.replace(mark, own);
-            let _ = waiting.messages.try_send(edits.apply());
-        }
-    }
-}
-
-async fn write_lines(mut stdin: ChildStdin, mut queue: Receiver<String>, shared: Arc<Shared>) {
+async fn write_lines(mut stdin: ChildStdin, mut queue: Receiver<String>, mux: Arc<Mux>) {
     while let Some(mut line) = queue.recv().await {
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
-            return shared.close();
+            return mux.close();
         }
     }
 }
 
-async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
+async fn read_lines(stdout: ChildStdout, mux: Arc<Mux>) {
     let mut reader = BufReader::with_capacity(64 * 1024, stdout);
     let mut line = Vec::new();
     loop {
@@ -304,7 +251,7 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
         match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
-                shared.take_in(line.trim_ascii());
+                mux.take_in(line.trim_ascii(), None);
             }
             Ok(_) => {
                 tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");
@@ -312,5 +259,5 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
             }
         }
     }
-    shared.close();
+    mux.close();
 }

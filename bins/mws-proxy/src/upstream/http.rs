@@ -26,8 +26,11 @@ use crate::reply::{Reply, is_stream};
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
-use crate::upstream::own_request;
+use crate::upstream::asks::Whom;
+use crate::upstream::mux::Notices;
 use crate::upstream::pool::{Failed, Pool};
+use crate::upstream::stdio::Open;
+use crate::upstream::{own_request, session};
 
 /// From the request to the head of the response.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
@@ -42,6 +45,8 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// The last `initialize` was refused with a status that says so.
+    no_post: Arc<AtomicBool>,
     /// Its last answer to a request of ours was an event stream.
     streams: AtomicBool,
     /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
@@ -67,7 +72,7 @@ struct Seen {
 
 /// What sends requests; cheap to clone.
 #[derive(Clone)]
-struct Sender {
+pub(crate) struct Sender {
     pool: Arc<Pool>,
     timer: LazyTimer,
     uri: Uri,
@@ -100,6 +105,7 @@ impl Http {
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
+            no_post: Arc::default(),
             streams: AtomicBool::new(false),
             lent: forward_authorization.then(Mutex::default),
         })
@@ -182,14 +188,19 @@ impl Http {
     /// Posts one message of a handshake; keeps the session id and version that come back.
     fn exchange(&self, seen: Arc<Mutex<Seen>>) -> Exchange {
         let (sender, lent) = (self.sender.clone(), self.lent());
+        let no_post = Arc::clone(&self.no_post);
         Arc::new(move |text: String| {
             let (sender, seen, lent) = (sender.clone(), Arc::clone(&seen), lent.clone());
+            let no_post = Arc::clone(&no_post);
             Box::pin(async move {
                 let Seen { session_id, version } = lock(&seen).clone();
                 let (session, version) = (session_id.as_deref(), version.as_deref());
                 let headers = own_headers(&text, session, version, lent);
                 let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
                 let response = sent.await?;
+                if is_initialize(&text) {
+                    no_post.store(session::refuses_post(&response), Ordering::Relaxed);
+                }
                 let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
                 if let Some(session) = session {
                     lock(&seen).session_id = Some(session.to_owned());
@@ -221,6 +232,29 @@ impl Http {
         Err(Fault::new(FaultKind::Http, "the upstream refuses its own sessions"))
     }
 
+    /// Opens one more session, for clients of their own kind.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached or opens no session.
+    pub(crate) async fn open_session(
+        &self,
+        initialize: &str,
+        whom: Whom,
+        notices: Notices,
+    ) -> Result<Open, Fault> {
+        session::open(&self.sender, self.lent(), initialize, whom, notices).await
+    }
+
+    /// What sends to this upstream.
+    pub(super) fn sender(&self) -> Sender {
+        self.sender.clone()
+    }
+
+    /// True when `initialize` was refused as if nothing were there to take a POST.
+    pub(super) fn takes_no_post(&self) -> bool {
+        self.no_post.load(Ordering::Relaxed)
+    }
+
     /// Whether this server answers in event streams.
     pub(crate) fn streams(&self) -> bool {
         self.streams.load(Ordering::Relaxed)
@@ -236,7 +270,16 @@ impl Http {
 }
 
 impl Sender {
-    async fn send(
+    /// The same for another URL of the upstream.
+    pub(super) fn at(&self, uri: Uri) -> Self {
+        Self { uri, ..self.clone() }
+    }
+
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(super) async fn send(
         &self,
         method: Method,
         mut headers: HeaderMap,
@@ -289,7 +332,7 @@ fn negotiated(answer: &str) -> Option<String> {
 }
 
 /// Headers of a message of our own; `version` is the negotiated one.
-fn own_headers(
+pub(super) fn own_headers(
     text: &str,
     session: Option<&str>,
     version: Option<&str>,
@@ -311,6 +354,10 @@ fn own_headers(
         headers::set(&mut map, PROTOCOL_VERSION, version);
     }
     map
+}
+
+fn is_initialize(text: &str) -> bool {
+    Message::parse(text.as_bytes()).is_ok_and(|m| m.method.as_deref() == Some("initialize"))
 }
 
 fn request_id(text: &str) -> Option<String> {

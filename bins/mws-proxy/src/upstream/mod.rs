@@ -4,22 +4,33 @@
 //! Deliberately absent: several upstreams. A router in front of this seam would own names.
 
 mod answer;
+mod asks;
 mod child;
 mod conn;
 mod http;
+mod mux;
+mod own;
 mod pool;
+mod post;
+mod session;
 mod stdio;
 #[cfg(feature = "tls")]
 mod tls;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
-pub(crate) use conn::{Notices, Pending, ended};
+pub(crate) use asks::Whom;
+pub(crate) use conn::{Conn, ended};
 pub(crate) use http::Http;
+pub(crate) use mux::{Notices, Pending, Terms};
+pub(crate) use own::Own;
+pub(crate) use session::initialize;
+pub(crate) use stdio::Open;
+use stdio::Source;
 pub(crate) use stdio::Stdio;
 
 use crate::control::{Handshake, Known, NAME};
@@ -27,6 +38,12 @@ use crate::edit::{Object, quote};
 use crate::fault::Fault;
 use crate::memory::Memory;
 use crate::rpc::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
+
+/// The version of the protocol whose HTTP transport had two URLs.
+const SSE_VERSION: &str = "2024-11-05";
+
+/// The version to ask for.
+const SESSION_VERSION: &str = "2025-11-25";
 
 /// How the upstream is reached.
 pub(crate) enum Link {
@@ -38,7 +55,14 @@ pub(crate) enum Link {
 
 /// The upstream and what is remembered of it.
 pub(crate) struct Upstream {
-    pub(crate) link: Link,
+    link: Link,
+    /// In place of it, where the server turned out to speak nothing else.
+    older: OnceLock<Link>,
+    /// Held while that is found out.
+    turning: tokio::sync::Mutex<()>,
+    notices: Notices,
+    /// Hears what is said to nobody, without telling everybody.
+    watch: Notices,
     pub(crate) memory: Arc<Memory>,
 }
 
@@ -47,7 +71,12 @@ impl Upstream {
     ///
     /// # Errors
     /// A header or variable that cannot be resolved, or a URL that cannot be used.
-    pub(crate) fn new(config: &Config, state: &StateDir, notices: Notices) -> Result<Self, String> {
+    pub(crate) fn new(
+        config: &Config,
+        state: &StateDir,
+        notices: Notices,
+        watch: Notices,
+    ) -> Result<Self, String> {
         let protocol = config.upstream.protocol.clone();
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
@@ -58,7 +87,10 @@ impl Upstream {
                 let resolved = resolve(headers, "upstream.headers")?;
                 let lends = config.upstream.forward_authorization;
                 let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), lends)?;
-                Link::Http(Box::new(http))
+                match protocol.as_deref() {
+                    Some(SSE_VERSION) => older(&http, &memory, &notices),
+                    _ => Link::Http(Box::new(http)),
+                }
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
                 let resolved = resolve(vars, "upstream.env")?;
@@ -68,10 +100,53 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
+                let (source, notices) = (Source::Command(command), Arc::clone(&notices));
+                Link::Stdio(Stdio::new(source, known, forced, Arc::clone(&memory), notices))
             }
         };
-        Ok(Self { link, memory })
+        let (older, turning) = Default::default();
+        Ok(Self { link, older, turning, notices, watch, memory })
+    }
+
+    /// How the upstream is reached, as far as is known.
+    pub(crate) fn link(&self) -> &Link {
+        self.older.get().unwrap_or(&self.link)
+    }
+
+    /// The place of a process for the session that this `initialize` opens.
+    pub(crate) fn own(&self, initialize: String) -> Arc<Own> {
+        Own::new(initialize, &self.watch)
+    }
+
+    /// How the upstream is reached, found out where that is not known.
+    ///
+    /// # Errors
+    /// When the upstream cannot be reached.
+    pub(crate) async fn settled(&self) -> Result<&Link, Fault> {
+        if let Link::Http(http) = self.link()
+            && let Err(fault) = http.control().await
+            && !(http.takes_no_post() && self.turn(http).await)
+        {
+            return Err(fault);
+        }
+        Ok(self.link())
+    }
+
+    /// Tries the older transport, after the URL took no POST; true when the server speaks it.
+    async fn turn(&self, http: &Http) -> bool {
+        let _once = self.turning.lock().await;
+        if self.older.get().is_some() {
+            return true;
+        }
+        let link = older(http, &self.memory, &self.notices);
+        let Link::Stdio(stdio) = &link else { return false };
+        match stdio.conn(Era::Session).await {
+            Ok(_) => self.older.set(link).is_ok(),
+            Err(fault) => {
+                tracing::debug!("The upstream does not speak the older transport: {fault}.");
+                false
+            }
+        }
     }
 
     /// The era to speak for a client of `client`'s era: its own where the upstream has it.
@@ -79,8 +154,10 @@ impl Upstream {
     /// # Errors
     /// When the upstream cannot be reached.
     pub(crate) async fn era_for(&self, client: Era) -> Result<Era, Fault> {
-        match &self.link {
-            Link::Http(_) if client == Era::Session => Ok(Era::Session),
+        if matches!(self.link(), Link::Http(_)) && client == Era::Session {
+            return Ok(Era::Session);
+        }
+        match self.settled().await? {
             Link::Http(http) => Ok(http.handshake().await?.era),
             Link::Stdio(stdio) => Ok(stdio.conn(client).await?.1.era),
         }
@@ -91,7 +168,7 @@ impl Upstream {
     /// # Errors
     /// When the upstream cannot be reached.
     pub(crate) async fn handshake(&self, prefer: Era) -> Result<Arc<Handshake>, Fault> {
-        match &self.link {
+        match self.settled().await? {
             Link::Http(http) => http.handshake().await,
             Link::Stdio(stdio) => Ok(stdio.any_conn(prefer).await?.1),
         }
@@ -107,18 +184,12 @@ impl Upstream {
         method: &str,
         params: Object<'_>,
     ) -> Result<String, Fault> {
-        match &self.link {
+        match self.settled().await? {
             Link::Http(http) => http.ask(method, &params).await,
             Link::Stdio(stdio) => {
                 let (conn, shaken) = stdio.any_conn(prefer).await?;
                 let text = own_request(shaken.era, method, params);
-                let mut pending = conn.request(&text, "own", None).await?;
-                loop {
-                    let text = pending.messages.recv().await.ok_or_else(ended)?;
-                    if crate::sse::answers(&text, "0") {
-                        return Ok(text);
-                    }
-                }
+                conn.ask(&text).await
             }
         }
     }
@@ -130,10 +201,17 @@ impl Upstream {
 
     /// Ends a child process in good order.
     pub(crate) async fn stop(&self) {
-        if let Link::Stdio(stdio) = &self.link {
+        if let Link::Stdio(stdio) = self.link() {
             stdio.stop().await;
         }
     }
+}
+
+fn older(http: &Http, memory: &Arc<Memory>, notices: &Notices) -> Link {
+    let (memory, notices) = (Arc::clone(memory), Arc::clone(notices));
+    // Such a server may well speak a later version over its older transport.
+    let known = Known::Session(SESSION_VERSION.to_owned());
+    Link::Stdio(Stdio::new(Source::Sse(Box::new(http.sender())), known, false, memory, notices))
 }
 
 /// A request of our own under the id 0.

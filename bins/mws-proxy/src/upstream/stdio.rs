@@ -13,8 +13,13 @@ use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::rpc::{Era, Message};
+use crate::upstream::asks::Whom;
 use crate::upstream::child::Command;
-use crate::upstream::conn::{Conn, Notices, ended};
+use crate::upstream::conn::{Conn, ended};
+use crate::upstream::http::Sender;
+use crate::upstream::mux::Notices;
+use crate::upstream::own::Owns;
+use crate::upstream::session;
 
 /// For the probe: old servers do not answer what they do not know.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(2500);
@@ -25,9 +30,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A process that ran this long starts with a clean record.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// The link to a child process.
+/// How a conversation is begun.
+pub(super) enum Source {
+    /// By starting a process.
+    Command(Command),
+    /// By opening a stream over the older HTTP transport.
+    Sse(Box<Sender>),
+}
+
+/// The link to a child process, or to a server that is like one: with a stream for everything.
 pub(crate) struct Stdio {
-    command: Command,
+    source: Source,
     known: Mutex<Known>,
     /// The configuration names the protocol.
     forced: bool,
@@ -37,6 +50,8 @@ pub(crate) struct Stdio {
     notices: Notices,
     modern: Slot,
     session: Slot,
+    /// Those that belong to one session each.
+    pub(crate) owns: Owns,
     /// Every process that was started, so that none outlives the proxy.
     started: Mutex<Vec<Weak<Conn>>>,
     stopping: AtomicBool,
@@ -55,7 +70,7 @@ struct Slot {
 
 /// How starting went so far.
 #[derive(Default)]
-struct Starts {
+pub(super) struct Starts {
     last: Option<Instant>,
     failures: u32,
     fault: Option<Fault>,
@@ -74,7 +89,7 @@ impl Slot {
 
 impl Starts {
     /// The pause after repeated failures; a fault while it lasts.
-    fn begin(&mut self) -> Result<(), Fault> {
+    pub(super) fn begin(&mut self) -> Result<(), Fault> {
         let healthy = self.last.is_some_and(|last| last.elapsed() > HEALTHY);
         if healthy {
             self.failures = 0;
@@ -88,20 +103,25 @@ impl Starts {
         self.last = Some(Instant::now());
         Ok(())
     }
+
+    /// Keeps why it failed, if it did.
+    pub(super) fn end(&mut self, fault: Option<&Fault>) {
+        self.fault = fault.cloned();
+    }
 }
 
 impl Stdio {
-    pub(crate) fn new(
-        command: Command,
+    pub(super) fn new(
+        source: Source,
         known: Known,
         forced: bool,
         memory: Arc<Memory>,
         notices: Notices,
     ) -> Arc<Self> {
-        let (modern, session, started, stopping, sessionless) = Default::default();
+        let (modern, session, owns, started, stopping, sessionless) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
-            command,
+            source,
             known,
             forced,
             sessionless,
@@ -109,6 +129,7 @@ impl Stdio {
             notices,
             modern,
             session,
+            owns,
             started,
             stopping,
         })
@@ -137,6 +158,12 @@ impl Stdio {
             }
             outcome => outcome,
         }
+    }
+
+    /// True when sessions are not to be tried: the configuration says so, or the server did.
+    pub(crate) fn is_stateless(&self) -> bool {
+        let forced = self.forced && self.known() == Known::Modern;
+        forced || self.sessionless.load(Ordering::Relaxed)
     }
 
     fn may_be_stateless(&self, fault: &Fault) -> bool {
@@ -176,6 +203,56 @@ impl Stdio {
         while ends.join_next().await.is_some() {}
     }
 
+    /// The process of a session, or the one that sessions share.
+    pub(crate) async fn conn_for(
+        self: &Arc<Self>,
+        session: Option<&str>,
+        era: Era,
+    ) -> Result<Open, Fault> {
+        match session.and_then(|session| self.owns.get(session)) {
+            Some(own) => own.open(self).await,
+            None => self.conn(era).await,
+        }
+    }
+
+    /// One more conversation, for clients of their own kind: opened by this `initialize`.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) async fn open_session(
+        &self,
+        initialize: &str,
+        whom: Whom,
+        notices: Notices,
+    ) -> Result<Open, Fault> {
+        let conn = self.connect(whom, notices).await?;
+        match session::greet(&conn, initialize).await {
+            Ok(shaken) => Ok((conn, Arc::new(shaken))),
+            Err(fault) => {
+                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
+                conn.stop().await;
+                Err(fault)
+            }
+        }
+    }
+
+    async fn connect(&self, whom: Whom, notices: Notices) -> Result<Arc<Conn>, Fault> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(ended());
+        }
+        let conn = match &self.source {
+            Source::Command(command) => {
+                let (child, tail) = command.start()?;
+                Conn::of_process(child, tail, whom, notices)?
+            }
+            Source::Sse(sender) => session::connect_sse(sender, whom, &notices).await?,
+        };
+        let mut started = lock(&self.started);
+        started.retain(|conn| conn.strong_count() > 0);
+        started.push(Arc::downgrade(&conn));
+        Ok(conn)
+    }
+
     fn known(&self) -> Known {
         lock(&self.known).clone()
     }
@@ -191,7 +268,7 @@ impl Stdio {
             Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
-        starts.fault = outcome.as_ref().err().cloned();
+        starts.end(outcome.as_ref().err());
         let open = outcome?;
         self.memory.keep(&open.1, false);
         Ok(self.session.put(open))
@@ -208,7 +285,7 @@ impl Stdio {
         }
         starts.begin()?;
         let outcome = self.start(self.known()).await;
-        starts.fault = outcome.as_ref().err().cloned();
+        starts.end(outcome.as_ref().err());
         match outcome {
             // Servers that end at a request they do not know are started again without a probe.
             Err(f) if f.kind == FaultKind::Closed && !self.forced => {
@@ -240,16 +317,7 @@ impl Stdio {
     }
 
     async fn start(&self, known: Known) -> Result<Open, Fault> {
-        if self.stopping.load(Ordering::Acquire) {
-            return Err(ended());
-        }
-        let (child, tail) = self.command.start()?;
-        let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
-        {
-            let mut started = lock(&self.started);
-            started.retain(|conn| conn.strong_count() > 0);
-            started.push(Arc::downgrade(&conn));
-        }
+        let conn = self.connect(Whom::Nobody, Arc::clone(&self.notices)).await?;
         let silent = Arc::new(AtomicBool::new(false));
         let probing = exchange(Arc::clone(&conn), PROBE_TIMEOUT, Arc::clone(&silent));
         let mut shaken = control::negotiate(probing, known).await;
@@ -283,16 +351,7 @@ fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchan
             };
             let is_probe = message.method.as_deref() == Some("server/discover");
             let limit = if is_probe { probe } else { START_TIMEOUT };
-            let mut pending = conn.request(&text, "own", None).await?;
-            let answer = async {
-                loop {
-                    let text = pending.messages.recv().await.ok_or_else(ended)?;
-                    if crate::sse::answers(&text, id) {
-                        return Ok(text);
-                    }
-                }
-            };
-            match tokio::time::timeout(limit, answer).await {
+            match tokio::time::timeout(limit, conn.ask(&text)).await {
                 Ok(answer) => answer.map(Some),
                 Err(_) if is_probe => {
                     silent.store(true, Ordering::Relaxed);

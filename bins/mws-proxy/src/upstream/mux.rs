@@ -1,0 +1,275 @@
+//! The requests under way in one conversation with the upstream, whatever carries it.
+//!
+//! Invariant: ids and progress tokens in the conversation are the proxy's own, so two clients can
+//! never get each other's messages; all other bytes pass unchanged.
+//! Deliberately absent: reading and writing; see [`super::conn`] and [`super::post`].
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use mws_catalog::json;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
+
+use crate::edit::Edits;
+use crate::fault::{Fault, FaultKind};
+use crate::lock::lock;
+use crate::rpc::{META_SUBSCRIPTION, Message};
+use crate::severity::Severity;
+use crate::upstream::asks::{Asked, Whom};
+
+/// Messages waiting for a client; more notices than that are dropped.
+const MESSAGES: usize = 256;
+/// The first id in a conversation: easy to tell from the small numbers that clients use.
+const FIRST_ID: u64 = 1_000_000;
+
+/// Notifications that belong to no request.
+pub(crate) type Notices = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// On whose behalf a request is sent, and what comes with its answer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Terms {
+    /// Whose request it is.
+    pub(crate) owner: String,
+    /// A client that goes away cancels.
+    pub(crate) cancels: bool,
+    /// The upstream may ask this client while the request is under way.
+    pub(crate) asks: bool,
+    /// From which level on log messages belong to it.
+    pub(crate) level: Option<Severity>,
+}
+
+/// One conversation.
+pub(crate) struct Mux {
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    next: AtomicU64,
+    closed: watch::Sender<bool>,
+    pub(super) whom: Whom,
+    pub(super) asked: Asked,
+    pub(super) notices: Notices,
+    /// Lines for the upstream; `None` once nothing more is to be sent.
+    lines: Mutex<Option<Sender<String>>>,
+}
+
+pub(super) struct Waiting {
+    /// The id as the client wrote it.
+    id: String,
+    /// The progress token as the client wrote it.
+    token: Option<String>,
+    terms: Terms,
+    pub(super) messages: Sender<String>,
+}
+
+/// A request under way: what the upstream sends for it, the response last.
+pub(crate) struct Pending {
+    pub(crate) messages: Receiver<String>,
+    pub(crate) number: u64,
+    cancels: bool,
+    mux: Arc<Mux>,
+}
+
+impl Mux {
+    pub(super) fn new(whom: Whom, notices: Notices, lines: Sender<String>) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            next: AtomicU64::new(FIRST_ID),
+            closed: watch::Sender::new(false),
+            whom,
+            asked: Asked::default(),
+            notices,
+            lines: Mutex::new(Some(lines)),
+        }
+    }
+
+    /// Takes a request in: its text under an id of ours, and what will come for it.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        text: &str,
+        terms: Terms,
+    ) -> Result<(String, Pending), Fault> {
+        let unfit = |why: String| Fault::new(FaultKind::Protocol, why);
+        let message = Message::parse(text.as_bytes()).map_err(unfit)?;
+        let id = message.id.ok_or_else(|| unfit("a request without an id".into()))?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut edits = Edits::of(text);
+        edits.replace(id, number.to_string());
+        let token = json::get(&message.meta(), "progressToken");
+        if let Some(token) = token {
+            edits.replace(token, number.to_string());
+        }
+        let (messages, receiver) = mpsc::channel(MESSAGES);
+        let (id, token, cancels) = (id.to_owned(), token.map(str::to_owned), terms.cancels);
+        self.waiting().insert(number, Waiting { id, token, terms, messages });
+        // From here on a client that goes away leaves nothing behind.
+        let pending = Pending { messages: receiver, number, cancels, mux: Arc::clone(self) };
+        Ok((edits.apply(), pending))
+    }
+
+    /// The number of the request that `owner` knows by this id.
+    pub(super) fn number_of(&self, id: &str, owner: &str) -> Option<u64> {
+        let waiting = self.waiting();
+        waiting.iter().find(|(_, w)| w.id == id && w.terms.owner == owner).map(|(n, _)| *n)
+    }
+
+    pub(super) fn is_waiting(&self, number: u64) -> bool {
+        self.waiting().contains_key(&number)
+    }
+
+    /// Waits until the client of this request has read what came before, or is gone.
+    pub(super) async fn room(&self, number: u64) {
+        let sender = self.waiting().get(&number).map(|w| w.messages.clone());
+        if let Some(sender) = sender {
+            // Two: the last free place is the response's.
+            let _ = sender.reserve_many(2).await;
+        }
+    }
+
+    /// Done when nobody waits for this request any more.
+    pub(super) async fn given_up(&self, number: u64) {
+        let sender = self.waiting().get(&number).map(|w| w.messages.clone());
+        if let Some(sender) = sender {
+            sender.closed().await;
+        }
+    }
+
+    /// Ends a request that will get no answer.
+    pub(super) fn fail(&self, number: u64) {
+        self.waiting().remove(&number);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !*self.closed.borrow()
+    }
+
+    /// Done when the conversation is over.
+    pub(super) async fn closed(&self) {
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+    }
+
+    pub(super) fn lines(&self) -> Option<Sender<String>> {
+        lock(&self.lines).clone()
+    }
+
+    /// Writes unless the upstream is slow to read; for what may be lost.
+    pub(super) fn write_now(&self, line: String) {
+        if let Some(lines) = self.lines() {
+            let _ = lines.try_send(line);
+        }
+    }
+
+    /// Ends every request under way: their channels close without a response. Nothing more is
+    /// sent; for a process this closes its stdin.
+    pub(super) fn close(&self) {
+        self.closed.send_replace(true);
+        lock(&self.lines).take();
+        self.waiting().clear();
+    }
+
+    /// Takes in what the upstream sent; `origin` is the request in whose answer it came.
+    pub(super) fn take_in(self: &Arc<Self>, text: &[u8], origin: Option<u64>) {
+        // Banners and log lines on stdout are not for us.
+        let Ok(message) = Message::parse(text) else {
+            tracing::debug!("Skipped {} bytes of the upstream that are no message.", text.len());
+            return;
+        };
+        match (&message.method, message.id) {
+            (Some(method), Some(id)) => self.ask(method, id, &message, origin),
+            (Some(method), None) => self.notice(method, &message, origin),
+            (None, Some(id)) => self.response(id, &message),
+            (None, None) => {}
+        }
+    }
+
+    fn response(&self, id: &str, message: &Message<'_>) {
+        let Some(waiting) = id.parse().ok().and_then(|n: u64| self.waiting().remove(&n)) else {
+            tracing::debug!("Skipped a response to no request.");
+            return;
+        };
+        // Notices leave one place free, which is this one's.
+        let _ = waiting.messages.try_send(message.with_id(&waiting.id));
+    }
+
+    /// Progress, log messages and subscription events go to their request, everything else to
+    /// everybody.
+    fn notice(&self, method: &str, message: &Message<'_>, origin: Option<u64>) {
+        let params = message.params();
+        let meta = message.meta();
+        let progress = (method == "notifications/progress")
+            .then(|| json::get(&params, "progressToken"))
+            .flatten();
+        match method {
+            "notifications/message" => self.log(message, origin),
+            "notifications/cancelled" => return self.withdraw(message),
+            _ => {}
+        }
+        let Some(mark) = progress.or_else(|| json::get(&meta, META_SUBSCRIPTION)) else {
+            return (self.notices)(message.text);
+        };
+        let decoded = json::string(mark).unwrap_or(Cow::Borrowed(mark));
+        let Ok(number) = decoded.parse::<u64>() else { return };
+        let waiting = self.waiting();
+        let Some(waiting) = waiting.get(&number) else { return };
+        let own = if progress.is_some() { waiting.token.as_deref() } else { Some(&*waiting.id) };
+        if let Some(own) = own {
+            let mut edits = Edits::of(message.text);
+            edits.replace(mark, own);
+            waiting.tell(edits.apply());
+        }
+    }
+
+    /// A log message belongs to the request it came with, else to the only one under way.
+    fn log(&self, message: &Message<'_>, origin: Option<u64>) {
+        let said = Severity::of_message(message);
+        let waiting = self.waiting();
+        let one = match origin {
+            Some(number) => waiting.get(&number),
+            None if waiting.len() == 1 => waiting.values().next(),
+            None => None,
+        };
+        if let Some(one) = one.filter(|one| one.terms.level.is_some_and(|level| said >= level)) {
+            one.tell(message.text.to_owned());
+        }
+    }
+
+    pub(super) fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
+        lock(&self.waiting)
+    }
+}
+
+impl Waiting {
+    /// False when the client is too far behind.
+    pub(super) fn tell(&self, text: String) -> bool {
+        self.messages.capacity() > 1 && self.messages.try_send(text).is_ok()
+    }
+
+    pub(super) fn may_be_asked(&self) -> bool {
+        self.terms.asks
+    }
+}
+
+impl Pending {
+    /// The client goes on with this request under another id.
+    pub(crate) fn readdress(&self, message: &Message<'_>, level: Option<Severity>) {
+        if let Some(waiting) = self.mux.waiting().get_mut(&self.number) {
+            message.id.unwrap_or("null").clone_into(&mut waiting.id);
+            waiting.token = json::get(&message.meta(), "progressToken").map(str::to_owned);
+            waiting.terms.level = level;
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let open = self.mux.waiting().remove(&self.number).is_some();
+        self.mux.forget_asks(self.number);
+        if open && self.cancels {
+            self.mux.write_now(format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\
+                 \"params\":{{\"requestId\":{}}}}}",
+                self.number
+            ));
+        }
+    }
+}
