@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use mws_catalog::{Catalog, json};
+use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record};
 use mws_state::{ReadError, Recorder, StateDir, now, publish_if_changed, read_file};
 use serde_json::value::RawValue;
@@ -52,6 +53,18 @@ impl Tools {
         let bytes = catalog.tools().iter().map(|tool| tool.raw().len() as u64).sum();
         Self { catalog, hash, bytes, rest }
     }
+
+    /// Without the tools that do not exist for clients: not listed, not found, not called, and not
+    /// written down.
+    fn allowed(self, rules: &ToolRules) -> Self {
+        if !rules.restrict() {
+            return self;
+        }
+        let raw = self.catalog.tools().iter().filter(|tool| rules.allows(tool.name()));
+        let raw =
+            raw.filter_map(|tool| RawValue::from_string(tool.raw().to_owned()).ok()).collect();
+        Self::new(Catalog::from_tools(raw).0, self.rest)
+    }
 }
 
 /// Where the tool list is kept.
@@ -59,6 +72,7 @@ pub(crate) struct Shelf {
     upstream: Arc<Upstream>,
     recorder: Arc<Recorder>,
     state: StateDir,
+    rules: ToolRules,
     kept: Mutex<Kept>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
@@ -75,11 +89,17 @@ struct Kept {
 
 impl Shelf {
     /// Starts with what `catalog.json` holds.
-    pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
+    pub(crate) fn new(
+        upstream: Arc<Upstream>,
+        recorder: Arc<Recorder>,
+        state: StateDir,
+        rules: ToolRules,
+    ) -> Self {
         let tools = match read_file(&state.catalog(), FILE_MAX) {
             Ok((bytes, _)) => match Catalog::parse(&bytes) {
-                Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new())))
-                    .filter(|tools| upstream.memory.owns_catalog(tools.hash)),
+                Ok((catalog, _)) => Some(Tools::new(catalog, String::new()))
+                    .filter(|tools| upstream.memory.owns_catalog(tools.hash))
+                    .map(|tools| Arc::new(tools.allowed(&rules))),
                 Err(e) => {
                     tracing::warn!("{} is not used: {e}.", state.catalog().display());
                     let kind = Kind::ArtifactRejected { artifact: "catalog".into() };
@@ -95,7 +115,7 @@ impl Shelf {
         };
         let kept = Mutex::new(Kept { tools, ..Kept::default() });
         let (fetching, closed) = Default::default();
-        Self { upstream, recorder, state, kept, fetching, closed }
+        Self { upstream, recorder, state, rules, kept, fetching, closed }
     }
 
     /// The best list there is: at once when there is any, within 5 s when there is none yet.
@@ -153,7 +173,7 @@ impl Shelf {
                 return Ok(());
             }
             let tools = fetch(&self.upstream, prefer).await?;
-            self.keep(tools);
+            self.keep(tools.allowed(&self.rules));
             Ok(())
         };
         let fetched = tokio::time::timeout(patience, fetch).await.unwrap_or_else(|_| {

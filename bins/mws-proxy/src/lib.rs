@@ -15,19 +15,24 @@ mod catalog;
 mod check;
 mod cli;
 mod control;
+mod current;
 mod edit;
 mod fault;
 mod finder;
 mod forward;
+mod guard;
 mod handshake;
 mod headers;
 mod http;
+mod line;
+mod listen;
 mod listing;
 mod lock;
 mod memory;
 mod meta;
 mod pipe;
 mod proxy;
+mod reload;
 mod reply;
 mod rpc;
 mod serve;
@@ -48,6 +53,11 @@ use mws_cli::{Exit, Failure};
 /// A configuration that cannot be used (exit 2), a port in use or a failed check (exit 1).
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
     let (config, state) = setup::configure(&cli)?;
+    // The words of a defect may hold what was being worked on.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!("A defect of the proxy at {place}.");
+    }));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -55,9 +65,9 @@ pub fn run(cli: Cli) -> Result<Exit, Failure> {
     let ended = if cli.check {
         runtime.block_on(check::check(&config, &state))
     } else if cli.stdio {
-        runtime.block_on(setup::serve_stdio(&config, &state))
+        runtime.block_on(setup::serve_stdio(cli, &config, &state))
     } else {
-        runtime.block_on(setup::serve(&config, &state))
+        runtime.block_on(setup::serve(cli, &config, &state))
     };
     // A publish under way ends; nothing else may hold the program up.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));

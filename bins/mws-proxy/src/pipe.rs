@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -20,6 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::body::BoxBody;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
+use crate::current::Current;
 use crate::headers;
 use crate::lock::lock;
 use crate::proxy::Proxy;
@@ -36,7 +37,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// What is known of the one client on the other end.
 struct Client {
-    proxy: Arc<Proxy>,
+    current: Arc<Current<Proxy>>,
     lines: UnboundedSender<String>,
     session: Mutex<Session>,
     /// Requests under way, by id, so that a stateless client can cancel one.
@@ -55,14 +56,14 @@ struct Session {
 
 /// Serves until stdin ends or `stop` does; then `again` is asked for what cuts the draining short.
 pub(crate) async fn serve<N: Future<Output = ()>>(
-    proxy: Arc<Proxy>,
+    current: Arc<Current<Proxy>>,
     stop: impl Future<Output = ()>,
     again: impl FnOnce() -> N,
-) -> std::io::Result<()> {
+) -> std::io::Result<Instant> {
     let (lines, queue) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_lines(queue));
     let client = Arc::new(Client {
-        proxy,
+        current,
         lines,
         session: Mutex::default(),
         running: Mutex::default(),
@@ -83,15 +84,16 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
             () = &mut stop => break,
         }
     }
-    client.proxy.streams.close();
+    let told = Instant::now();
+    client.current.get().streams.close();
     let drained = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN, drained) => {}
         () = again() => {}
     }
     drop((tasks, client));
-    let _ = tokio::time::timeout(Duration::from_secs(1), writer).await;
-    Ok(())
+    let _ = tokio::time::timeout(Duration::from_millis(400), writer).await;
+    Ok(told)
 }
 
 fn read_lines(lines: &mpsc::Sender<Vec<u8>>) {
@@ -174,7 +176,7 @@ impl Client {
     async fn post(&self, body: &[u8]) -> Reply {
         let headers = self.headers(Message::parse(body).ok().as_ref());
         let body = Bytes::copy_from_slice(body);
-        self.proxy.post(headers, body, Some(&self.conn)).await
+        self.current.get().post(headers, body, Some(&self.conn)).await
     }
 
     /// The headers that a client over HTTP would send with this message.
@@ -212,7 +214,7 @@ impl Client {
         };
         let Some(name) = json::get(&params, key).and_then(json::string) else { return };
         if method == "tools/call" {
-            let tools = self.proxy.shelf.last();
+            let tools = self.current.get().shelf.last();
             let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&name));
             let schema = tool.and_then(mws_catalog::Tool::input_schema);
             headers::mirror_call(map, &name, schema, json::get(&params, "arguments"));
@@ -238,7 +240,7 @@ impl Client {
     async fn listen(self: Arc<Self>) {
         let mut map = self.headers(Message::parse(b"{}").ok().as_ref());
         map.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let reply = self.proxy.session_stream(&Method::GET, &map).await;
+        let reply = self.current.get().session_stream(&Method::GET, &map).await;
         if reply.status().is_success() && reply::is_stream(reply.headers()) {
             self.pass_stream(reply.into_body()).await;
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::{Places, Secret};
+use crate::{Listen, Places, Secret, ToolRules};
 
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Config {
     pub server_aliases: Vec<String>,
     /// Words that describe a backend, indexed for search.
     pub backend_hints: BTreeMap<String, String>,
+    /// Which tools of the upstream exist for clients.
+    pub tools: ToolRules,
     /// Tools that are listed always.
     pub pins: Vec<String>,
     /// Globs of files whose front matter pins tools; `~` is not expanded yet.
@@ -75,15 +77,6 @@ pub enum UpstreamKind {
         /// Working directory.
         cwd: Option<PathBuf>,
     },
-}
-
-/// Address of the front.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listen {
-    /// Host; only loopback is allowed.
-    pub host: String,
-    /// Port; 0 takes a free one.
-    pub port: u16,
 }
 
 /// Thresholds of promotion. Days are spans of 24 hours.
@@ -148,11 +141,19 @@ impl Config {
                 },
                 protocol: None,
             },
-            listen: Listen { host: "127.0.0.1".into(), port: 4484 },
+            listen: Listen {
+                host: "127.0.0.1".into(),
+                port: 4484,
+                unix: None,
+                auth: None,
+                allowed_hosts: None,
+                allowed_origins: None,
+            },
             state_dir: places.state_dir(),
             server_name: "toolbox".into(),
             server_aliases: Vec::new(),
             backend_hints: BTreeMap::new(),
+            tools: ToolRules::default(),
             pins: Vec::new(),
             pin_files: vec!["~/.claude/skills/*/SKILL.md".into()],
             promote: Thresholds::default(),

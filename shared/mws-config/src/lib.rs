@@ -7,16 +7,20 @@
 
 mod config;
 mod fields;
+mod listen;
 mod load;
 mod nearest;
 mod paths;
 mod secret;
 mod template;
+mod tools;
 mod url;
 
-pub use config::{Config, Listen, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+pub use config::{Config, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+pub use listen::{Listen, Token, TokenSource};
 pub use load::{ConfigError, Loaded, load, parse};
 pub use nearest::nearest;
 pub use paths::Places;
 pub use secret::Secret;
 pub use template::default_config;
+pub use tools::ToolRules;

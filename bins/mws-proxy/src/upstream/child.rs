@@ -45,13 +45,11 @@ const ENV: [&str; 21] = [
 const ENV_PREFIXES: [&str; 3] = ["XDG_", "npm_config_", "NPM_CONFIG_"];
 /// What is kept of stderr, in bytes, to explain an early end.
 const STDERR_TAIL: usize = 2048;
-/// How long a child may take to end after its stdin closed, and again after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an ended process's output may still be on its way.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
@@ -152,20 +150,25 @@ impl Drop for Group {
 
 /// Watches over the process until it ends, or until `stop` is told or dropped: then its stdin is
 /// closed by `hang_up`, and SIGTERM and SIGKILL follow for the whole group.
-pub(crate) async fn supervise(mut child: Child, stop: oneshot::Receiver<()>, hang_up: impl Fn()) {
+pub(crate) async fn supervise(
+    mut child: Child,
+    stop: oneshot::Receiver<Duration>,
+    hang_up: impl Fn(),
+) {
     let group = Group::of(&child);
-    tokio::select! {
+    let patience = tokio::select! {
         _ = child.wait() => {
             // What it wrote last is still in the pipe; what it started may keep the pipe open.
             tokio::time::sleep(LAST_WORDS).await;
             hang_up();
             return;
         }
-        _ = stop => hang_up(),
-    }
-    if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
+        told = stop => told.unwrap_or(crate::setup::PATIENCE),
+    };
+    hang_up();
+    if tokio::time::timeout(patience, child.wait()).await.is_err() {
         group.signal(Signal::TERM);
-        let _ = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let _ = tokio::time::timeout(patience, child.wait()).await;
     }
     group.signal(Signal::KILL);
     let _ = child.wait().await;

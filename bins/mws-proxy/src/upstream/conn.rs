@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use mws_catalog::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -38,7 +39,7 @@ pub(crate) type Notices = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Conn {
     shared: Arc<Shared>,
     /// Dropped to end the process.
-    stop: Mutex<Option<oneshot::Sender<()>>>,
+    stop: Mutex<Option<oneshot::Sender<Duration>>>,
     /// Done when the process has ended.
     ended: watch::Receiver<bool>,
     tail: Tail,
@@ -164,9 +165,11 @@ impl Conn {
         }
     }
 
-    /// Closes the pipe and ends the process.
-    pub(crate) async fn stop(&self) {
-        drop(lock(&self.stop).take());
+    /// Closes the pipe and ends the process; it may take `patience` twice.
+    pub(crate) async fn stop(&self, patience: Duration) {
+        if let Some(stop) = lock(&self.stop).take() {
+            let _ = stop.send(patience);
+        }
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 }

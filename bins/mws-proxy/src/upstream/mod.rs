@@ -10,6 +10,7 @@ mod http;
 mod stdio;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
@@ -118,10 +119,18 @@ impl Upstream {
         }
     }
 
-    /// Ends a child process in good order.
-    pub(crate) async fn stop(&self) {
+    /// Ends a child process in good order; it may take `patience` twice.
+    pub(crate) async fn stop(&self, patience: Duration) {
         if let Link::Stdio(stdio) = &self.link {
-            stdio.stop().await;
+            stdio.stop(patience).await;
+        }
+    }
+
+    /// True when both are the same child process, started in the same way.
+    pub(crate) fn is_same_process(&self, other: &Self) -> bool {
+        match (&self.link, &other.link) {
+            (Link::Stdio(own), Link::Stdio(other)) => own.is_same(other),
+            _ => false,
         }
     }
 }

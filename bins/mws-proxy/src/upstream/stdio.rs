@@ -13,6 +13,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::rpc::{Era, Message};
+use crate::setup::PATIENCE;
 use crate::upstream::child::Command;
 use crate::upstream::conn::{Conn, Notices, ended};
 
@@ -146,14 +147,18 @@ impl Stdio {
     }
 
     /// Ends every process, also one that is still starting.
-    pub(crate) async fn stop(&self) {
+    pub(crate) async fn stop(&self, patience: Duration) {
         self.stopping.store(true, Ordering::Release);
         let started = std::mem::take(&mut *lock(&self.started));
         let mut ends = tokio::task::JoinSet::new();
         for conn in started.iter().filter_map(Weak::upgrade) {
-            ends.spawn(async move { conn.stop().await });
+            ends.spawn(async move { conn.stop(patience).await });
         }
         while ends.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.command == other.command && self.forced == other.forced
     }
 
     fn known(&self) -> Known {
@@ -200,7 +205,7 @@ impl Stdio {
                 self.settle_on_session(&shaken);
                 let _starts = self.session.starts.lock().await;
                 if let Some(open) = self.session.get() {
-                    conn.stop().await;
+                    conn.stop(PATIENCE).await;
                     return Ok(open);
                 }
                 Ok(self.session.put((conn, shaken)))
@@ -242,7 +247,7 @@ impl Stdio {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
                 let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
-                conn.stop().await;
+                conn.stop(PATIENCE).await;
                 Err(fault)
             }
         }
