@@ -47,12 +47,17 @@ impl Pipe {
         self.send(line);
         let compact = format!("\"id\":{id}");
         loop {
-            let line = self.lines.recv_timeout(Duration::from_secs(20));
-            let line = line.unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
+            let line = self.line();
             if line.contains(&compact) {
                 return line;
             }
         }
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
+        let line = self.lines.recv_timeout(Duration::from_secs(20));
+        line.unwrap_or_else(|error| panic!("nothing is printed: {error}"))
     }
 }
 

@@ -330,8 +330,11 @@ fn mirrors(headers: &HeaderMap, message: &Message<'_>, caller: &Caller) -> Resul
     };
     check_mirror(headers, headers::METHOD, method)?;
     check_mirror(headers, PROTOCOL_VERSION, version.as_deref())?;
-    let Some(key) = named else { return Ok(()) };
-    check_mirror(headers, headers::NAME, json::get(&params, key).and_then(json::string).as_deref())
+    // A request that lacks what it must name is the upstream's to refuse.
+    match named.and_then(|key| json::get(&params, key)).and_then(json::string) {
+        Some(named) => check_mirror(headers, headers::NAME, Some(&named)),
+        None => Ok(()),
+    }
 }
 
 fn check_mirror(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), String> {
