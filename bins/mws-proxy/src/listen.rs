@@ -110,7 +110,8 @@ fn address(listen: &Listen) -> Result<SocketAddr, Failure> {
         return Err(Failure::usage(what).hint("use 127.0.0.1, ::1 or localhost"));
     };
     let named = listen.allowed_hosts.as_ref().is_some_and(|hosts| !hosts.is_empty());
-    if !ip.is_loopback() && !(listen.auth.is_some() && named) {
+    let guarded = listen.auth.is_some() && named;
+    if !ip.is_loopback() && !guarded {
         let what = format!(
             "cannot listen on {host}: beyond loopback the proxy serves only with a token \
              (listen.auth) and a list of host names (listen.allowedHosts)"
