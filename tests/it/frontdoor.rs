@@ -176,7 +176,7 @@ const FORMS: &[Row] = &[
     (415, "another charset", |k| k.set("Content-Type", "application/json; charset=utf-16")),
     (415, "plain text", |k| k.set("Content-Type", "text/plain")),
     (415, "plain text that mentions JSON", |k| {
-        k.set("Content-Type", "text/plain; application/json")
+        k.set("Content-Type", "text/plain; application/json");
     }),
     (415, "a form", |k| k.set("Content-Type", "application/x-www-form-urlencoded")),
     (415, "parts", |k| k.set("Content-Type", "multipart/form-data; boundary=x")),
@@ -439,7 +439,7 @@ fn messages_on_stdin_are_read_by_the_same_rules() {
             let Ok(line) = String::from_utf8(knock.body) else { continue };
             let before = forwarded(&stub);
             pipe.send(&line);
-            let answer: Value = serde_json::from_str(&pipe.line()).unwrap();
+            let answer: Value = serde_json::from_str(&pipe.next_line().unwrap()).unwrap();
             assert_eq!(answer.get("error").is_none(), *want == 200, "{version}, {name}: {answer}");
             assert_eq!(forwarded(&stub) - before, usize::from(*want == 200), "{version}, {name}");
         }

@@ -37,6 +37,8 @@ mod real;
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// A session client in front of an upstream without sessions.
+mod session_bridge;
 /// The front on stdin and stdout.
 mod stdio;
 /// What goes to standard error, and what when it is gone.

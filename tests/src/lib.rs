@@ -8,6 +8,7 @@
 // Files of a lab are read by nobody else while they are written.
 #![allow(clippy::disallowed_methods)]
 
+pub mod front;
 pub mod lab;
 pub mod modern;
 pub mod peer;

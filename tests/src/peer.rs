@@ -106,6 +106,18 @@ impl Peer {
         head
     }
 
+    /// Opens the stream of the session.
+    pub fn listen(&self) -> RawStream {
+        let head = self.head("", None).replacen("POST", "GET", 1);
+        open(&self.address, &head, b"").unwrap()
+    }
+
+    /// Ends the session.
+    pub fn end(&self) -> RawReply {
+        let head = self.head("", None).replacen("POST", "DELETE", 1);
+        exchange(&self.address, &head, b"").unwrap()
+    }
+
     /// Sends this text.
     pub fn post(&self, method: &str, name: Option<&str>, body: &str) -> RawReply {
         let reply = exchange(&self.address, &self.head(method, name), body.as_bytes());

@@ -133,6 +133,22 @@ impl RawReply {
 }
 
 impl RawStream {
+    /// The next line that contains this text; what comes before it is dropped. `None` after `limit`
+    /// or at the end.
+    pub fn line_with(&mut self, text: &str, limit: Duration) -> Option<String> {
+        if !self.read_until(text, limit) {
+            return None;
+        }
+        let at = find(&self.buffer, text.as_bytes())?;
+        let start =
+            self.buffer[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.buffer.drain(..start);
+        // The last line of a body has no end of its own.
+        self.read_until("\n", limit);
+        let end = find(&self.buffer, b"\n").unwrap_or(self.buffer.len());
+        Some(String::from_utf8_lossy(&self.buffer.drain(..end).collect::<Vec<_>>()).into_owned())
+    }
+
     /// Reads until the received bytes contain `needle`; `false` after `limit` or at the end.
     pub fn read_until(&mut self, needle: &str, limit: Duration) -> bool {
         let end = Instant::now() + limit;

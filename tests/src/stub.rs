@@ -93,7 +93,15 @@ impl Stub {
     /// Requests so far of one JSON-RPC method.
     #[must_use]
     pub fn seen_of(&self, method: &str) -> Vec<Seen> {
-        self.seen().into_iter().filter(|seen| seen.method == method).collect()
+        let requested = |seen: &Seen| seen.method == method && seen.verb != CLOSED;
+        self.seen().into_iter().filter(requested).collect()
+    }
+
+    /// How many responses to this method, hanging or open, were given up by the client.
+    #[must_use]
+    pub fn closed_of(&self, method: &str) -> usize {
+        let closed = |seen: &&Seen| seen.method == method && seen.verb == CLOSED;
+        self.seen().iter().filter(closed).count()
     }
 }
 
@@ -149,21 +157,48 @@ async fn answer(
     }
     let session =
         format!("stub-{}", shared.sessions.fetch_add(usize::from(opens), Ordering::SeqCst));
-    let mut response = act(script.answer(&seen.body)).await?;
+    let closed = Closed { shared: Arc::clone(&shared), method: seen.method.clone() };
+    let mut response = act(script.answer(&seen.body), closed).await?;
     if opens && script.era != Era::Stateless {
         response.headers_mut().insert("mcp-session-id", session.parse().unwrap());
     }
     Ok(response)
 }
 
-async fn act(act: Option<Act>) -> Result<Response<Pieces>, std::io::Error> {
+/// Records that a response was given up which was not complete.
+struct Closed {
+    shared: Arc<Shared>,
+    method: String,
+}
+
+impl Closed {
+    fn record(&self) {
+        let (method, headers, body) = (self.method.clone(), Vec::new(), String::new());
+        let seen = Seen { verb: CLOSED.to_owned(), method, headers, body };
+        self.shared.seen.lock().unwrap().push(seen);
+    }
+}
+
+/// A response that the client does not wait for any longer is recorded, too.
+struct Hanging(Closed);
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        self.0.record();
+    }
+}
+
+async fn act(act: Option<Act>, closed: Closed) -> Result<Response<Pieces>, std::io::Error> {
     match act {
         None => Ok(reply(202, &[], "")),
         Some(Act::Message(text)) => Ok(reply(200, JSON, &text)),
         Some(Act::Status(code, text)) => Ok(reply(code, JSON, &text)),
-        Some(Act::Stream(pieces)) => Ok(stream(pieces, false)),
-        Some(Act::Open(pieces)) => Ok(stream(pieces, true)),
-        Some(Act::Hang) => std::future::pending().await,
+        Some(Act::Stream(pieces)) => Ok(stream(pieces, None)),
+        Some(Act::Open(pieces)) => Ok(stream(pieces, Some(closed))),
+        Some(Act::Hang) => {
+            let _hanging = Hanging(closed);
+            std::future::pending().await
+        }
         Some(Act::Drop) => Err(std::io::Error::other("the script says so")),
     }
 }
@@ -178,15 +213,16 @@ fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Pieces> 
     builder.body(Pieces { receiver, length: Some(body.len() as u64) }).unwrap()
 }
 
-fn stream(pieces: Vec<String>, open: bool) -> Response<Pieces> {
+fn stream(pieces: Vec<String>, open: Option<Closed>) -> Response<Pieces> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         for piece in pieces {
             let _ = sender.send(Bytes::from(piece));
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
-        if open {
+        if let Some(closed) = open {
             sender.closed().await;
+            closed.record();
         }
     });
     let builder = Response::builder().header("content-type", "text/event-stream");
@@ -214,5 +250,7 @@ impl Body for Pieces {
     }
 }
 
+/// The verb under which it is recorded that a client gave a response up.
+const CLOSED: &str = "CLOSED";
 const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 const NO_SESSION: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#;

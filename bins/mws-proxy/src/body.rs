@@ -1,17 +1,21 @@
 //! Response bodies: whole ones, streams that are watched as they pass, streams that are rewritten
 //! event by event, and streams fed from a channel.
 //!
-//! Invariant: a watched stream reaches the client byte for byte, frame by frame, never collected.
+//! Invariant: a watched stream reaches the client byte for byte, frame by frame, never collected; a
+//! stream of our own is never silent for long.
 //! Deliberately absent: compression.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::sse::Splitter;
 
@@ -182,16 +186,25 @@ impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F>
     }
 }
 
-/// A stream of chunks from a channel.
-pub(crate) struct Channel(pub(crate) Receiver<Bytes>);
+/// How long a stream of our own may be idle: reverse proxies and clients give up after a minute or so.
+pub(crate) const IDLE: Duration = Duration::from_secs(15);
 
-impl Channel {
-    pub(crate) fn boxed(chunks: Receiver<Bytes>) -> BoxBody {
-        Self(chunks).boxed_unsync()
+/// An event stream fed from a channel, kept alive by comments.
+pub(crate) struct Channel<T> {
+    first: Option<T>,
+    chunks: Receiver<T>,
+    form: fn(T) -> Bytes,
+    idle: Pin<Box<Sleep>>,
+}
+
+impl<T: Send + Unpin + 'static> Channel<T> {
+    /// `first` comes before what is in the channel; `form` makes one event of each, or several.
+    pub(crate) fn boxed(first: Option<T>, chunks: Receiver<T>, form: fn(T) -> Bytes) -> BoxBody {
+        Self { first, chunks, form, idle: Box::pin(sleep(IDLE)) }.boxed_unsync()
     }
 }
 
-impl Body for Channel {
+impl<T: Unpin> Body for Channel<T> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -199,6 +212,19 @@ impl Body for Channel {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+        let next = match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => self.chunks.poll_recv(cx),
+        };
+        let chunk = match next {
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(Some(chunk)) => (self.form)(chunk),
+            Poll::Pending => {
+                ready!(self.idle.as_mut().poll(cx));
+                Bytes::from_static(b":\n\n")
+            }
+        };
+        self.idle.as_mut().reset(Instant::now() + IDLE);
+        Poll::Ready(Some(Ok(Frame::data(chunk))))
     }
 }

@@ -13,7 +13,7 @@ use crate::rpc::{
 
 /// The protocol versions that the front answers to.
 pub(crate) const VERSIONS: [&str; 4] = [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"];
-const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Methods that carry a cache hint in the stateless protocol.
 const CACHED: [&str; 6] = [

@@ -1,27 +1,29 @@
-//! Finding out which protocol an upstream speaks, with the official SDK over a transport of ours.
+//! Finding out which protocol an upstream speaks: a probe for the stateless one, else a session.
 //!
-//! Invariant: the SDK sees only the messages of the handshake; its service ends right after, and
-//! the raw result is kept beside it. A time-out or a refusal is never taken as evidence of an era.
-//! Deliberately absent: forwarded traffic.
+//! Invariant: only an answer of the upstream decides. A time-out, a refusal of the caller or a server
+//! in trouble comes back as the fault it is, and is never taken as evidence of an era.
+//! Deliberately absent: forwarded traffic, and waiting: the exchange has the time limits.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
-use rmcp::service::{
-    ClientLifecycleMode, RoleClient, RxJsonRpcMessage, TxJsonRpcMessage,
-    serve_client_with_lifecycle,
-};
-use rmcp::transport::Transport;
+use mws_catalog::json;
 
+use crate::edit::{Object, quote};
 use crate::fault::{Fault, FaultKind};
-use crate::lock::lock;
-use crate::rpc::{Era, Message};
+use crate::rpc::{Era, MODERN, Message};
+use crate::upstream::{client_info, own_request};
 
 /// The name under which the proxy introduces itself.
 pub(crate) const NAME: &str = "mcp-working-set";
+
+/// The session version that is asked for when nothing else is known.
+pub(crate) const SESSION_VERSION: &str = "2025-11-25";
+
+const PROBE: &str = "server/discover";
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -52,100 +54,122 @@ pub(crate) struct Handshake {
 /// Talks to the upstream until its protocol is known.
 ///
 /// # Errors
-/// The fault of the transport, or what the SDK made of the answers.
+/// The fault of the exchange, or answers that no protocol has.
 pub(crate) async fn negotiate(exchange: Exchange, known: Known) -> Result<Handshake, Fault> {
-    let tap = Arc::new(Mutex::new(Tap::default()));
-    let transport = Control { exchange, tap: Arc::clone(&tap) };
-    let config = ClientConfig::new(
-        ClientCapabilities::default(),
-        Implementation::new(NAME, env!("CARGO_PKG_VERSION")),
+    match known {
+        Known::Session(version) => open_session(&exchange, version).await,
+        Known::Modern => discover(&exchange).await?.map_err(|refused| {
+            let what = format!("does not speak {MODERN}: {}", refused.why);
+            Fault::new(FaultKind::Protocol, failed(&what))
+        }),
+        Known::Nothing => match discover(&exchange).await? {
+            Ok(shaken) => Ok(shaken),
+            Err(refused) => {
+                let version = refused.session_version();
+                open_session(&exchange, version.unwrap_or_else(|| SESSION_VERSION.into())).await
+            }
+        },
+    }
+}
+
+/// An upstream that answered, but not with what was asked for.
+struct Refused {
+    why: String,
+    /// The protocol versions that it names.
+    versions: Vec<String>,
+}
+
+impl Refused {
+    fn by(error: Option<&str>) -> Self {
+        let error = Object::of(error);
+        let data = Object::of(error.get("data"));
+        let text = error.get("message").and_then(json::string).unwrap_or_default();
+        let end = text.floor_char_boundary(120);
+        let code = error.get("code").unwrap_or("none");
+        let why = format!("error {code}, {}", quote(&text[..end]));
+        Self { why, versions: strings(data.get("supported")) }
+    }
+
+    /// The latest version with sessions among those it names.
+    fn session_version(&self) -> Option<String> {
+        self.versions.iter().filter(|v| v.as_str() < MODERN).max().cloned()
+    }
+}
+
+/// One stateless `server/discover`; the inner error is a refusal of the method or the version.
+async fn discover(exchange: &Exchange) -> Result<Result<Handshake, Refused>, Fault> {
+    let answer = ask(exchange, own_request(Era::Modern, PROBE, Object::of(None)), "0").await?;
+    let message = parse(&answer)?;
+    let Some(result) = message.result else { return Ok(Err(Refused::by(message.error))) };
+    let members = json::members(result).unwrap_or_default();
+    let versions = strings(json::get(&members, "supportedVersions"));
+    if !versions.iter().any(|version| version == MODERN) {
+        let why = format!("it does not list {MODERN} among its versions");
+        return Ok(Err(Refused { why, versions }));
+    }
+    Ok(Ok(Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }))
+}
+
+/// `initialize` in `version`; once more in a version that the upstream names instead.
+async fn open_session(exchange: &Exchange, version: String) -> Result<Handshake, Fault> {
+    let refused = match initialize(exchange, &version, 1).await? {
+        Ok(shaken) => return Ok(shaken),
+        Err(refused) => refused,
+    };
+    let other = refused.session_version().filter(|other| *other != version);
+    let refused = match other {
+        Some(other) => match initialize(exchange, &other, 2).await? {
+            Ok(shaken) => return Ok(shaken),
+            Err(refused) => refused,
+        },
+        None => refused,
+    };
+    let what = format!("refused a session in {version}: {}", refused.why);
+    Err(Fault::new(FaultKind::Protocol, failed(&what)))
+}
+
+async fn initialize(
+    exchange: &Exchange,
+    version: &str,
+    id: u32,
+) -> Result<Result<Handshake, Refused>, Fault> {
+    let (quoted, info) = (quote(version), client_info());
+    let request = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":\
+         {{\"protocolVersion\":{quoted},\"capabilities\":{{}},\"clientInfo\":{info}}}}}"
     );
-    let (config, mode) = match known {
-        Known::Nothing => (config, auto()),
-        Known::Modern => {
-            let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-            (config, ClientLifecycleMode::Discover { preferred_versions })
-        }
-        Known::Session(version) => (
-            config.with_protocol_version(session_version(&version)),
-            ClientLifecycleMode::Initialize,
-        ),
+    let answer = ask(exchange, request, &id.to_string()).await?;
+    let message = parse(&answer)?;
+    let Some(result) = message.result else { return Ok(Err(Refused::by(message.error))) };
+    let members = json::members(result).unwrap_or_default();
+    let version = json::get(&members, "protocolVersion").and_then(json::string);
+    let version = version.map(Cow::into_owned).filter(|version| version.as_str() < MODERN);
+    let Some(version) = version else {
+        let what = "answered initialize without a protocol version that has sessions";
+        return Err(Fault::new(FaultKind::Protocol, failed(what)));
     };
-    let served = serve_client_with_lifecycle(config, transport, mode).await;
-    let (fault, result) = {
-        let mut tap = lock(&tap);
-        (tap.fault.take(), tap.result.take())
-    };
-    let service = served.map_err(|e| {
-        fault.unwrap_or_else(|| Fault::new(FaultKind::Protocol, short(&e.to_string())))
-    })?;
-    let version = service.peer().peer_info().map(|info| info.protocol_version.clone());
-    let _ = service.cancel().await;
-    let (Some(version), Some(result)) = (version, result) else {
-        return Err(Fault::new(FaultKind::Protocol, "the upstream named no protocol version"));
-    };
-    let era = if version.has_initialize() { Era::Session } else { Era::Modern };
-    Ok(Handshake { era, version: version.as_str().to_owned(), result })
+    exchange(INITIALIZED.to_owned()).await?;
+    Ok(Ok(Handshake { era: Era::Session, version, result: result.to_owned() }))
 }
 
-fn auto() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::V_2025_11_25),
-    }
+/// Sends a request; its answer, an error always under the id of the request.
+async fn ask(exchange: &Exchange, request: String, id: &str) -> Result<String, Fault> {
+    let answer = exchange(request).await?;
+    let answer = answer.ok_or_else(|| Fault::new(FaultKind::Protocol, failed("said nothing")))?;
+    Ok(correlated(id, answer))
 }
 
-fn session_version(text: &str) -> ProtocolVersion {
-    [ProtocolVersion::V_2024_11_05, ProtocolVersion::V_2025_03_26, ProtocolVersion::V_2025_06_18]
-        .into_iter()
-        .find(|v| v.as_str() == text)
-        .unwrap_or(ProtocolVersion::V_2025_11_25)
+fn parse(answer: &str) -> Result<Message<'_>, Fault> {
+    Message::parse(answer.as_bytes()).map_err(|why| Fault::new(FaultKind::Protocol, failed(&why)))
 }
 
-/// SDK errors quote messages; the head of one says enough.
-fn short(text: &str) -> String {
-    let end = text.floor_char_boundary(160);
-    format!("the handshake with the upstream failed: {}", &text[..end])
+fn strings(list: Option<&str>) -> Vec<String> {
+    let elements = list.and_then(json::elements).unwrap_or_default();
+    elements.into_iter().filter_map(json::string).map(Cow::into_owned).collect()
 }
 
-#[derive(Default)]
-struct Tap {
-    result: Option<String>,
-    fault: Option<Fault>,
-    inbox: VecDeque<RxJsonRpcMessage<RoleClient>>,
-}
-
-struct Control {
-    exchange: Exchange,
-    tap: Arc<Mutex<Tap>>,
-}
-
-impl Control {
-    fn tap(&self) -> std::sync::MutexGuard<'_, Tap> {
-        lock(&self.tap)
-    }
-
-    /// Sends one message; its answer waits in the inbox.
-    async fn pass(self, item: TxJsonRpcMessage<RoleClient>) -> Result<(), Fault> {
-        let unfit = |e: serde_json::Error| Fault::new(FaultKind::Protocol, short(&e.to_string()));
-        let text = serde_json::to_string(&item).map_err(unfit)?;
-        let Some(reply) = (self.exchange)(text.clone()).await.inspect_err(|fault| {
-            self.tap().fault = Some(fault.clone());
-        })?
-        else {
-            return Ok(());
-        };
-        let id = Message::parse(text.as_bytes()).ok().and_then(|m| m.id).unwrap_or("null");
-        let reply = correlated(id, reply);
-        let message = serde_json::from_str(&reply).map_err(unfit)?;
-        let mut tap = self.tap();
-        tap.inbox.push_back(message);
-        let parsed = Message::parse(reply.as_bytes());
-        if let Some(result) = parsed.ok().and_then(|m| m.result.map(str::to_owned)) {
-            tap.result = Some(result);
-        }
-        Ok(())
-    }
+fn failed(what: &str) -> String {
+    format!("the handshake failed: the upstream {what}")
 }
 
 /// An error under the id of its request: some servers refuse one under `null`, none or another id.
@@ -162,29 +186,10 @@ pub(crate) fn correlated(id: &str, reply: String) -> String {
     }
 }
 
-impl Transport<RoleClient> for Control {
-    type Error = Fault;
-
-    fn send(
-        &mut self,
-        item: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), Fault>> + Send + 'static {
-        let channel = Self { exchange: Arc::clone(&self.exchange), tap: Arc::clone(&self.tap) };
-        channel.pass(item)
-    }
-
-    /// Ends with the last answer: after the handshake the SDK's service has nothing to wait for.
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        self.tap().inbox.pop_front()
-    }
-
-    async fn close(&mut self) -> Result<(), Fault> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     const DISCOVER: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"x-vendor":{"a":1.10}},"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#;
@@ -257,5 +262,54 @@ mod tests {
         let (shaken, sent) = shake(known, |m, id| Some(legacy(m, id, "null"))).await;
         assert_eq!(shaken.expect("a handshake").era, Era::Session);
         assert_eq!(sent, ["initialize", "notifications/initialized"]);
+    }
+
+    #[tokio::test]
+    async fn a_stateless_answer_without_a_version_of_ours_leads_to_a_session_it_names() {
+        for probe in [
+            r#"{"supportedVersions":["2025-03-26","2024-11-05"]}"#,
+            r#"{"supportedVersions":["2027-01-01"]}"#,
+            "{}",
+        ] {
+            let sessions = |method: &str, id: &str| match method {
+                "initialize" => Some(crate::rpc::result(id, INITIALIZE)),
+                _ => None,
+            };
+            let probe = probe.to_owned();
+            let exchange: Exchange = Arc::new(move |text: String| {
+                let message = Message::parse(text.as_bytes()).expect("a message");
+                let method = message.method.clone().unwrap_or_default().into_owned();
+                let reply = message.id.and_then(|id| match &*method {
+                    PROBE => Some(crate::rpc::result(id, &probe)),
+                    _ => sessions(&method, id),
+                });
+                if method == "initialize" && probe.contains("2025-03-26") {
+                    assert!(text.contains("\"protocolVersion\":\"2025-03-26\""), "{text}");
+                }
+                Box::pin(async move { Ok(reply) })
+            });
+            let shaken = negotiate(exchange.clone(), Known::Nothing).await.expect("a handshake");
+            assert_eq!((shaken.era, shaken.version.as_str()), (Era::Session, "2025-06-18"));
+            let forced = negotiate(exchange, Known::Modern).await.expect_err("no such protocol");
+            assert_eq!(forced.kind, FaultKind::Protocol);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_session_version_is_asked_for_again_as_the_upstream_wants_it() {
+        let picky = |_: &str, id: &str| {
+            let refusal = r#"{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2024-11-05","2026-07-28"]}}"#;
+            Some(match id {
+                "2" => crate::rpc::result(id, r#"{"protocolVersion":"2024-11-05"}"#),
+                _ => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{refusal}}}"#),
+            })
+        };
+        let (shaken, sent) = shake(Known::Session("2025-11-25".into()), picky).await;
+        assert_eq!(shaken.expect("a handshake").version, "2024-11-05");
+        assert_eq!(sent, ["initialize", "initialize", "notifications/initialized"]);
+        let never = |_: &str, id: &str| Some(crate::rpc::error(Some(id), -32601, "no"));
+        let (shaken, _) = shake(Known::Nothing, never).await;
+        let fault = shaken.expect_err("a fault");
+        assert!(fault.message.contains("-32601"), "{fault}");
     }
 }

@@ -90,6 +90,46 @@ impl<'a> Object<'a> {
     }
 }
 
+/// The text of an object with these members set: in their places where they are there, else at the
+/// end. All other bytes stay.
+pub(crate) fn with(object: &str, set: &[(&str, String)]) -> String {
+    let members = json::members(object).unwrap_or_default();
+    let (mut edits, mut added) = (Edits::of(object), String::new());
+    for (key, value) in set {
+        if let Some(old) = json::get(&members, key) {
+            edits.replace(old, value.as_str());
+            continue;
+        }
+        if !members.is_empty() || !added.is_empty() {
+            added.push(',');
+        }
+        added.push_str(&quote(key));
+        added.push(':');
+        added.push_str(value);
+    }
+    let end = object.rfind('}').unwrap_or(object.len());
+    edits.replace(&object[end..end], added);
+    edits.apply()
+}
+
+/// The text of an object without a member, and without the comma that belongs to it.
+pub(crate) fn without(object: &str, key: &str) -> String {
+    let members = json::members(object).unwrap_or_default();
+    let Some(member) = members.iter().find(|member| member.key == key) else {
+        return object.to_owned();
+    };
+    let start = json::offset(object, member.raw_key);
+    let end = json::offset(object, member.value) + member.value.len();
+    let (before, after) = (&object[..start], &object[end..]);
+    let rest = match (after.trim_start().strip_prefix(','), before.trim_end().strip_suffix(',')) {
+        (Some(after), _) => format!("{before}{}", after.trim_start()),
+        (None, Some(before)) => format!("{before}{after}"),
+        (None, None) => format!("{before}{after}"),
+    };
+    // Of a key that stands twice none is to stay.
+    without(&rest, key)
+}
+
 /// A string as JSON text.
 pub(crate) fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()

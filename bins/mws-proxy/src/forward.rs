@@ -18,10 +18,12 @@ use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::control::{self, NAME};
 use crate::edit::{Edits, quote};
 use crate::fault::{Fault, FaultKind};
+use crate::handshake::{Opened, open_late};
 use crate::headers;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, META_CLIENT, Message};
+use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
 use crate::sse;
 use crate::upstream::{Http, Link, Stdio, read_whole, refused_session};
@@ -78,10 +80,14 @@ impl Proxy {
         call: Option<OpenCall>,
     ) -> Reply {
         let started = std::time::Instant::now();
-        let sent = match self.upstream.era_for(out.caller.era).await {
+        let era = match self.bridged(&out.caller).await {
+            Err(fault) => Err(fault),
+            Ok(Some(talk)) => return self.over_session_bridge(talk, out, call).await,
+            Ok(None) => self.upstream.era_for(out.caller.era).await,
+        };
+        let sent = match era {
             Err(fault) => Err(fault),
             Ok(era) => match (&self.upstream.link, out.caller.era, era) {
-                (_, Era::Session, Era::Modern) => Err(one_way()),
                 (_, Era::Modern, Era::Session) if bridge::is_refused(&out.method) => {
                     let what = format!("{} does not exist on this server", out.method);
                     let error = rpc::error(Some(&out.id), rpc::METHOD_NOT_FOUND, &what);
@@ -116,6 +122,10 @@ impl Proxy {
         message: &Message<'_>,
         caller: &Caller,
     ) -> Reply {
+        if let Ok(Some(talk)) = self.bridged(caller).await {
+            told_over_session_bridge(&talk, message);
+            return accepted();
+        }
         match &self.upstream.link {
             Link::Http(http) => self.tell_http(http, headers, message, caller).await,
             Link::Stdio(stdio) => {
@@ -187,7 +197,7 @@ impl Proxy {
     }
 
     /// Records an answer that says more of the upstream's state than of the request.
-    fn note_refusal(&self, response: &Reply, since: std::time::Instant) {
+    pub(crate) fn note_refusal(&self, response: &Reply, since: std::time::Instant) {
         let status = response.status();
         if status.is_server_error() || matches!(status.as_u16(), 401 | 403) {
             let what = format!("the upstream answered with HTTP {}", status.as_u16());
@@ -241,10 +251,10 @@ impl Proxy {
             let mut upstream = own.upstream.lock().await;
             match &*upstream {
                 Some(id) => id.clone(),
-                None => {
-                    let opened = crate::handshake::open_late(http, &own.initialize).await?;
-                    upstream.insert(opened).clone()
-                }
+                None => match open_late(http, &own.initialize).await? {
+                    Opened::Session(opened) => upstream.insert(opened).clone(),
+                    Opened::Refused(fault) => return Err(fault),
+                },
             }
         };
         headers.remove(SESSION_ID);
@@ -367,10 +377,4 @@ fn refused(status: u16) -> Fault {
 /// Whose request it is on a shared pipe.
 fn owner(caller: &Caller) -> &str {
     caller.session_id.as_deref().unwrap_or_default()
-}
-
-fn one_way() -> Fault {
-    let what = "the upstream speaks only the stateless protocol 2026-07-28, and this client a \
-                session protocol; the proxy does not translate in this direction";
-    Fault::new(FaultKind::Protocol, what)
 }

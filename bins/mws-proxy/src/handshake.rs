@@ -25,6 +25,7 @@ use crate::memory::Memory;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
+use crate::session_bridge::initialize_result;
 use crate::sse;
 use crate::upstream::{Http, Link, client_info, read_whole};
 
@@ -47,19 +48,22 @@ impl Proxy {
         let answer = async {
             match &self.upstream.link {
                 Link::Http(http) => self.initialize_http(http, headers, message, &caller).await,
-                Link::Stdio(stdio) => stdio.conn(Era::Session).await.map(|(_, shaken)| {
-                    let result = bridge::in_version_of(&shaken.result, message);
-                    self.own_session(message, id, &result, &caller)
-                }),
+                Link::Stdio(stdio) => stdio
+                    .conn(Era::Session)
+                    .await
+                    .map(|(_, shaken)| self.own_session(message, id, &shaken, &caller)),
             }
         };
         let answered = self.in_time(answer).await;
         answered.unwrap_or_else(|fault| {
             self.upstream_failed("connect", &fault, started);
-            let known = self.upstream.memory.entry().initialize;
-            let result = known.map_or_else(bridge::unknown_server, |raw| raw.get().to_owned());
-            let result = bridge::in_version_of(&result, message);
-            self.own_session(message, id, &result, &caller)
+            let known = self.upstream.memory.entry();
+            let result = match (known.initialize, known.discover) {
+                (Some(raw), _) => raw.get().to_owned(),
+                (None, Some(raw)) => initialize_result(raw.get()),
+                (None, None) => bridge::unknown_server(),
+            };
+            self.opened(message, id, &result, &caller)
         })
     }
 
@@ -77,10 +81,30 @@ impl Proxy {
         })
     }
 
-    fn own_session(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
-        let session = self.sessions.open(&caller.client, &as_ours(message));
-        let edited = bridge::with_tools(result);
-        let result = edited.as_deref().unwrap_or(result);
+    /// A session of our own in front of an upstream that said this of itself.
+    fn own_session(
+        &self,
+        message: &Message<'_>,
+        id: &str,
+        shaken: &Handshake,
+        caller: &Caller,
+    ) -> Reply {
+        if shaken.era == Era::Session {
+            return self.opened(message, id, &shaken.result, caller);
+        }
+        let reply = self.opened(message, id, &initialize_result(&shaken.result), caller);
+        let session = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        if let Some(own) = session.and_then(|session| self.sessions.own(session)) {
+            own.talk();
+        }
+        reply
+    }
+
+    fn opened(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
+        let result = bridge::in_version_of(result, message);
+        let session = self.sessions.open(&caller.client, message.text);
+        let edited = bridge::with_tools(&result);
+        let result = edited.as_deref().unwrap_or(&result);
         reply::with_session(reply::json(200, rpc::result(id, result)), &session)
     }
 
@@ -91,6 +115,11 @@ impl Proxy {
         message: &Message<'_>,
         caller: &Caller,
     ) -> Result<Reply, Fault> {
+        let id = message.id.unwrap_or("null");
+        if http.is_stateless() {
+            let shaken = http.handshake().await?;
+            return Ok(self.own_session(message, id, &shaken, caller));
+        }
         let sent = http.send(Method::POST, headers::forwarded(&headers), as_ours(message).into());
         let response = sent.await?;
         if response.status().is_server_error() {
@@ -100,24 +129,18 @@ impl Proxy {
                 format!("the upstream answered with HTTP {status}"),
             ));
         }
+        let (response, refused) = refuses_sessions(response).await?;
+        if refused
+            && let Ok(shaken) = http.handshake().await
+            && shaken.era == Era::Modern
+        {
+            return Ok(self.own_session(message, id, &shaken, caller));
+        }
         let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
         if let Some(session) = session {
             self.sessions.remember(session, &caller.client);
         }
-        let id = message.id.unwrap_or("null");
-        let reply = self.learn(response, id).await?;
-        if reply.status().is_success() {
-            return Ok(reply);
-        }
-        // An error here may mean that the upstream has no sessions at all.
-        match http.handshake().await {
-            Ok(shaken) if shaken.era == Era::Modern => {
-                let what = "the upstream speaks only the stateless protocol 2026-07-28, and this \
-                            client a session protocol; the proxy does not translate in this direction";
-                Ok(reply::json(200, rpc::error(Some(id), rpc::SERVER_ERROR, what)))
-            }
-            _ => Ok(reply),
-        }
+        self.learn(response, id).await
     }
 
     /// Answers `server/discover`.
@@ -221,20 +244,43 @@ fn as_ours(message: &Message<'_>) -> String {
     edits.apply()
 }
 
-/// Opens the upstream's session for a client that was answered from memory; its id, if any.
-pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Option<String>, Fault> {
+/// The response, and whether it says that the upstream has no sessions, which the other protocol
+/// must confirm. A refusal of the client itself says nothing of it.
+async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
+    let status = response.status();
+    let (parts, body) = response.into_parts();
+    if reply::is_stream(&parts.headers) || matches!(status.as_u16(), 401 | 403 | 407 | 429) {
+        return Ok((Reply::from_parts(parts, body), false));
+    }
+    let body = read_whole(body, BODY_MAX).await?;
+    let is_error = Message::parse(&body).is_ok_and(|message| message.error.is_some());
+    let refuses = is_error || status.is_client_error();
+    Ok((Reply::from_parts(parts, crate::body::full(body)), refuses))
+}
+
+/// What came of opening the upstream's session.
+pub(crate) enum Opened {
+    /// Its id, if it has one.
+    Session(Option<String>),
+    /// The upstream may have no sessions at all.
+    Refused(Fault),
+}
+
+/// Opens the upstream's session for a client that was answered from memory.
+pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, Fault> {
     let unfit = |why| Fault::new(FaultKind::Protocol, why);
     let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
     let version = json::get(&message.params(), "protocolVersion").and_then(json::string);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    let body = Bytes::from(initialize.to_owned());
-    let response = http.send(Method::POST, headers.clone(), body).await?;
+    let sent = http.send(Method::POST, headers.clone(), as_ours(&message).into());
+    let (response, refuses) = refuses_sessions(sent.await?).await?;
     let status = response.status();
-    if !status.is_success() {
+    if refuses || !status.is_success() {
         let what = format!("the upstream refused a session with HTTP {}", status.as_u16());
-        return Err(Fault::new(FaultKind::Http, what));
+        let fault = Fault::new(FaultKind::Http, what);
+        return if refuses { Ok(Opened::Refused(fault)) } else { Err(fault) };
     }
     let id = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
     read_whole(response.into_body(), BODY_MAX).await?;
@@ -245,5 +291,5 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Option<St
     let initialized =
         Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     http.send(Method::POST, headers, initialized).await?;
-    Ok(id)
+    Ok(Opened::Session(id))
 }

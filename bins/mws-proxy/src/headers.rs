@@ -8,7 +8,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use mws_catalog::json;
+use mws_catalog::{Catalog, json};
+
+use crate::rpc::Message;
 
 pub(crate) const METHOD: &str = "mcp-method";
 pub(crate) const NAME: &str = "mcp-name";
@@ -74,6 +76,30 @@ fn copy(from: &HeaderMap, fit: impl Fn(&HeaderName) -> bool) -> HeaderMap {
         to.append(name.clone(), value.clone());
     }
     to
+}
+
+/// Sets the headers that mirror a stateless message, in the place of those that came with it.
+pub(crate) fn mirror(headers: &mut HeaderMap, message: &Message<'_>, tools: Option<&Catalog>) {
+    for name in [METHOD, NAME] {
+        headers.remove(name);
+    }
+    let method = message.method.as_deref().unwrap_or_default();
+    set(headers, METHOD, method);
+    let params = message.params();
+    let key = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return,
+    };
+    let Some(name) = json::get(&params, key).and_then(json::string) else { return };
+    if method == "tools/call" {
+        let schema =
+            tools.and_then(|tools| tools.get(&name)).and_then(mws_catalog::Tool::input_schema);
+        mirror_call(headers, &name, schema, json::get(&params, "arguments"));
+    } else {
+        set(headers, NAME, &name);
+    }
 }
 
 /// Sets `Mcp-Name` and `Mcp-Param-*` to what a call of `tool` with `arguments` needs.

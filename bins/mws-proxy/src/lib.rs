@@ -36,6 +36,7 @@ mod reload;
 mod reply;
 mod rpc;
 mod serve;
+mod session_bridge;
 mod sessions;
 mod setup;
 mod sse;

@@ -188,7 +188,8 @@ impl Client {
         if let Some(version) = json::get(&meta, META_VERSION).and_then(json::string) {
             let Some(message) = message else { return map };
             headers::set(&mut map, PROTOCOL_VERSION, &version);
-            self.mirror(&mut map, message);
+            let tools = self.current.get().shelf.last();
+            headers::mirror(&mut map, message, tools.as_ref().map(|tools| &tools.catalog));
             return map;
         }
         let session = lock(&self.session).clone();
@@ -200,27 +201,6 @@ impl Client {
             }
         }
         map
-    }
-
-    fn mirror(&self, map: &mut HeaderMap, message: &Message<'_>) {
-        let method = message.method.as_deref().unwrap_or_default();
-        headers::set(map, headers::METHOD, method);
-        let params = message.params();
-        let key = match method {
-            "tools/call" | "prompts/get" => "name",
-            "resources/read" => "uri",
-            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-            _ => return,
-        };
-        let Some(name) = json::get(&params, key).and_then(json::string) else { return };
-        if method == "tools/call" {
-            let tools = self.current.get().shelf.last();
-            let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&name));
-            let schema = tool.and_then(mws_catalog::Tool::input_schema);
-            headers::mirror_call(map, &name, schema, json::get(&params, "arguments"));
-        } else {
-            headers::set(map, headers::NAME, &name);
-        }
     }
 
     /// Keeps the session that an answer to `initialize` opened.

@@ -129,6 +129,10 @@ impl Proxy {
                 for key in ["resultType", "ttlMs", "cacheScope"] {
                     result.remove(key);
                 }
+                let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
+                if own.is_some_and(|own| own.talk.get().is_some()) {
+                    result.set("tools", crate::session_bridge::strict_tools(&listing.json));
+                }
             }
         }
         self.record(Kind::List {

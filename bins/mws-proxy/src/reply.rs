@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Receiver};
 
 use crate::body::{self, BoxBody, Channel, Observed};
 use crate::call::{CallWatch, OpenCall};
@@ -23,7 +23,7 @@ use crate::upstream::{Pending, ended};
 pub(crate) type Reply = Response<BoxBody>;
 
 /// How long an upstream process may stay silent on a request.
-const SILENCE: Duration = Duration::from_secs(300);
+pub(crate) const SILENCE: Duration = Duration::from_secs(300);
 /// Events waiting for the client of one request.
 const BEHIND: usize = 16;
 
@@ -102,6 +102,11 @@ pub(crate) fn stream(body: BoxBody) -> Reply {
     reply
 }
 
+/// An event stream of messages as they come.
+pub(crate) fn messages(first: Option<String>, rest: Receiver<String>) -> Reply {
+    stream(Channel::boxed(first, rest, |text| sse::message(&text).into()))
+}
+
 /// Asks reverse proxies not to hold events back.
 fn unbuffered(headers: &mut HeaderMap) {
     let name = HeaderName::from_static("x-accel-buffering");
@@ -128,7 +133,6 @@ pub(crate) async fn from_process(
         return Ok(json(status, text));
     }
     let (sender, receiver) = mpsc::channel(BEHIND);
-    let _ = sender.try_send(sse::message(&first).into());
     let id = id.to_owned();
     tokio::spawn(async move {
         loop {
@@ -147,13 +151,13 @@ pub(crate) async fn from_process(
                 Err(fault) => (rpc::error(Some(&id), SERVER_ERROR, &fault.message), true),
             };
             // A client that does not read holds up its own request alone.
-            let _ = sender.send(sse::message(&text).into()).await;
+            let _ = sender.send(text).await;
             if is_last {
                 return;
             }
         }
     });
-    Ok(stream(Channel::boxed(receiver)))
+    Ok(messages(Some(first), receiver))
 }
 
 async fn next(pending: &mut Pending) -> Result<String, Fault> {

@@ -4,20 +4,33 @@
 //! Deliberately absent: authentication. A session id is not one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use crate::lock::lock;
+use crate::session_bridge::Talk;
 
 /// Sessions remembered; beyond it the one that was used least recently goes.
 const SESSIONS: usize = 4096;
+
+/// How the ids of our own sessions begin.
+const OWN: &str = "mws-";
 
 /// A session that the proxy opened for a client.
 #[derive(Debug)]
 pub(crate) struct Own {
     /// The client's `initialize`, to be sent on when the upstream is there.
     pub(crate) initialize: String,
+    /// Set for a client whose protocol the upstream does not speak.
+    pub(crate) talk: OnceLock<Arc<Talk>>,
     /// The upstream's session, once opened; the inner value is its id, if it has one.
     pub(crate) upstream: tokio::sync::Mutex<Option<Option<String>>>,
+}
+
+impl Own {
+    /// The session's state over the bridge.
+    pub(crate) fn talk(&self) -> Arc<Talk> {
+        Arc::clone(self.talk.get_or_init(|| Arc::new(Talk::of(&self.initialize))))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -47,9 +60,13 @@ impl Sessions {
 
     /// Opens a session of our own.
     pub(crate) fn open(&self, client: &str, initialize: &str) -> String {
-        let id = format!("{:016x}{:016x}", mws_state::random_u64(), mws_state::random_u64());
+        let id = format!("{OWN}{:016x}{:016x}", mws_state::random_u64(), mws_state::random_u64());
         let (initialize, upstream) = (initialize.to_owned(), tokio::sync::Mutex::new(None));
-        self.insert(&id, client, Some(Arc::new(Own { initialize, upstream })));
+        self.insert(
+            &id,
+            client,
+            Some(Arc::new(Own { initialize, talk: OnceLock::new(), upstream })),
+        );
         id
     }
 
@@ -69,8 +86,9 @@ impl Sessions {
         }
     }
 
+    /// True for a session that the client ended, or that was lost with an earlier run of the proxy.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
-        self.touch(id, |entry| Some(entry.ended)).unwrap_or(false)
+        self.touch(id, |entry| Some(entry.ended)).unwrap_or_else(|| id.starts_with(OWN))
     }
 
     fn touch<T>(&self, id: &str, read: impl FnOnce(&Entry) -> Option<T>) -> Option<T> {
@@ -122,7 +140,7 @@ mod tests {
     fn own_sessions_have_ids_that_differ_and_end_when_closed() {
         let sessions = Sessions::default();
         let (a, b) = (sessions.open("c", "{}"), sessions.open("c", "{}"));
-        assert!(a != b && a.len() == 32);
+        assert!(a != b && a.len() == OWN.len() + 32);
         assert!(sessions.own(&a).is_some() && !sessions.has_ended(&a));
         sessions.close(&a);
         assert!(sessions.own(&a).is_none() && sessions.has_ended(&a));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method, StatusCode};
-use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::mpsc::{self, Sender, WeakSender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
@@ -37,16 +37,23 @@ impl Proxy {
             return refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
         let own = self.sessions.own(id);
+        let nothing = Message::parse(b"{}").ok();
+        let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
+        if let Some(caller) = caller.as_ref().filter(|_| own.is_some()) {
+            match self.bridged(caller).await {
+                Ok(Some(talk)) => return self.bridged_stream(&talk, method, id),
+                Ok(None) => {}
+                Err(fault) => return refuse(StatusCode::BAD_GATEWAY, &fault.message),
+            }
+        }
         match &self.upstream.link {
             Link::Stdio(_) if own.is_none() => refuse(StatusCode::NOT_FOUND, "no such session"),
             Link::Stdio(_) if method == Method::DELETE => {
                 self.sessions.close(id);
                 reply::empty(StatusCode::OK)
             }
-            Link::Stdio(_) => self.streams.open(),
+            Link::Stdio(_) => self.streams.open().0,
             Link::Http(http) => {
-                let nothing = Message::parse(b"{}").ok();
-                let caller = nothing.map(|nothing| Caller::of(headers, &nothing, |_| None));
                 let mut headers = headers::forwarded(headers);
                 let opened = match &caller {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
@@ -74,26 +81,34 @@ impl Proxy {
 /// Events waiting for a client; one that is further behind loses its stream.
 const BEHIND: usize = 256;
 
-/// All open streams.
+/// All open streams of our own.
 #[derive(Debug, Default)]
 pub(crate) struct Streams(Mutex<Vec<Sender<Bytes>>>);
 
 impl Streams {
-    /// Opens one more stream.
-    pub(crate) fn open(&self) -> Reply {
+    /// Opens one more stream. The way to write to it alone ends with it.
+    pub(crate) fn open(&self) -> (Reply, WeakSender<Bytes>) {
         let (sender, receiver) = mpsc::channel(BEHIND);
         // A first byte makes the response head leave at once.
         let _ = sender.try_send(Bytes::from_static(b": open\n\n"));
+        let own = sender.downgrade();
         let mut streams = self.streams();
         streams.retain(|stream| !stream.is_closed());
         streams.push(sender);
-        reply::stream(Channel::boxed(receiver))
+        (reply::stream(Channel::boxed(None, receiver, |event| event)), own)
     }
 
     /// Sends a message to everybody.
     pub(crate) fn send(&self, text: &str) {
         let event = Bytes::from(sse::message(text));
         self.streams().retain(|stream| stream.try_send(event.clone()).is_ok());
+    }
+
+    /// Ends one stream.
+    pub(crate) fn end(&self, one: &WeakSender<Bytes>) {
+        if let Some(one) = one.upgrade() {
+            self.streams().retain(|stream| !stream.same_channel(&one));
+        }
     }
 
     /// Ends all streams.

@@ -22,6 +22,8 @@ pub(crate) struct Group {
     pub(crate) ok: u64,
     pub(crate) failed: u64,
     pub(crate) success_rate: Option<f64>,
+    /// Calls that the proxy saw.
+    pub(crate) proxied: u64,
     /// Median milliseconds; none when the proxy saw none of the calls.
     pub(crate) p50_ms: Option<u64>,
     pub(crate) p95_ms: Option<u64>,
@@ -55,6 +57,7 @@ fn group(key: String, calls: &[&CountedCall<'_>]) -> Group {
     let mut ms: Vec<u64> = calls.iter().filter(|call| call.proxied).map(|call| call.ms).collect();
     ms.sort_unstable();
     Group {
+        proxied: ms.len() as u64,
         key,
         calls: total,
         ok,

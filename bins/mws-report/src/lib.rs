@@ -2,17 +2,27 @@
 //!
 //! Reads the log or operands, `working-set.json` and `catalog.json`. Writes nothing but stdout.
 //! Invariant: every figure of the text is in the JSON, under one name.
-//! Deliberately absent: charts, and any figure that is not counted or measured, except tokens,
-//! which are an estimate (bytes / 4) and say so.
+//! Deliberately absent: any figure that is not counted or measured, except tokens, which say by
+//! what they were counted.
 
+mod frontier;
 mod groups;
+mod html;
+mod outcome;
+mod prometheus;
 mod records;
 mod report;
+mod sections;
 mod sizes;
 #[cfg(test)]
 mod tests;
 mod text;
+mod timeline;
+mod tokens;
+mod usage;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
@@ -20,10 +30,12 @@ use mws_catalog::Catalog;
 use mws_cli::{Common, Exit, Failure, Output, Source, read_input};
 use mws_event::{Timestamp, parse_when};
 use mws_policy::WorkingSet;
-use mws_state::{ReadError, read_file};
+use mws_state::{ReadError, publish_to, read_file};
 use serde::Serialize;
 
+use frontier::Cell;
 use report::{Input, Report};
+pub use tokens::Tokenizer;
 
 const FILE_MAX: u64 = 256 * 1024 * 1024;
 
@@ -42,6 +54,22 @@ pub struct Cli {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    /// Write one page with plots there instead of printing
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Plot in the page what `mws-promote --replay --grid … --json` printed
+    #[arg(long, value_name = "FILE", requires = "html")]
+    pub replay: Option<PathBuf>,
+
+    /// Write gauges for node_exporter's textfile collector there instead of printing
+    #[arg(long, value_name = "FILE")]
+    pub prometheus: Option<PathBuf>,
+
+    /// What counts tokens
+    #[arg(long, value_enum, default_value_t)]
+    pub tokenizer: Tokenizer,
 
     /// Events to read instead of the log; - is stdin
     #[arg(value_name = "FILE|-")]
@@ -86,16 +114,51 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
         now,
         by: cli.by,
         gap_minutes: config.session_gap_minutes,
+        tokenizer: cli.tokenizer,
     });
+    write_files(cli, &report)?;
+    print(cli, &report)?;
+    Ok(Exit::Done)
+}
+
+fn write_files(cli: &Cli, report: &Report) -> Result<(), Failure> {
+    if let Some(path) = &cli.html {
+        let frontier = cli.replay.as_deref().map(frontier).transpose()?.unwrap_or_default();
+        publish_to(path, html::page(report, &frontier).as_bytes()).map_err(Failure::failed)?;
+    }
+    if let Some(path) = &cli.prometheus {
+        publish_to(path, prometheus::prometheus(report).as_bytes()).map_err(Failure::failed)?;
+        // The collector runs as another user.
+        let readable = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(path, readable).map_err(Failure::failed)?;
+    }
+    Ok(())
+}
+
+fn print(cli: &Cli, report: &Report) -> Result<(), Failure> {
     let mut out = Output::stdout();
     if cli.json {
-        out.line(serde_json::to_string(&report).map_err(Failure::failed)?)?;
-    } else {
+        out.line(serde_json::to_string(report).map_err(Failure::failed)?)?;
+    } else if cli.html.is_none() && cli.prometheus.is_none() {
         let color = cli.common.color.is_on(&std::io::stdout());
-        out.bytes(text::text(&report, color).as_bytes())?;
+        out.bytes(text::text(report, color).as_bytes())?;
     }
-    out.finish()?;
-    Ok(Exit::Done)
+    Ok(out.finish()?)
+}
+
+/// The policies of a replay; a file without one is not what it should be.
+fn frontier(path: &Path) -> Result<Vec<Cell>, Failure> {
+    let cannot = |e: &dyn std::fmt::Display| {
+        Failure::usage(format!("--replay: cannot read {}: {e}", path.display()))
+    };
+    let (bytes, _) = read_file(path, FILE_MAX).map_err(|e| cannot(&e))?;
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let cells: Vec<Cell> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    if cells.is_empty() {
+        let hint = "no policy in it; make it with `mws-promote --replay --grid … --json`";
+        return Err(cannot(&hint));
+    }
+    Ok(cells)
 }
 
 fn since(cli: &Cli, now: Timestamp) -> Result<Option<Timestamp>, Failure> {

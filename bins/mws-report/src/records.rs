@@ -10,6 +10,7 @@ use mws_event::{Event, Kind, Record, Timestamp};
 use serde::Serialize;
 
 use crate::groups::percentile;
+use crate::outcome::Outcome;
 use crate::sizes::LastList;
 
 const CHANGES_MAX: usize = 5;
@@ -21,12 +22,14 @@ pub(crate) struct Records {
     pub(crate) list: Option<LastList>,
     /// The last changes of the working set's names, newest first.
     pub(crate) changes: Vec<Change>,
+    /// The last changes of the upstream's tool list, newest first.
+    pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) trouble: Trouble,
     pub(crate) ingest: Ingest,
 }
 
 /// Answers of `search_tools`.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Searches {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
@@ -35,6 +38,8 @@ pub(crate) struct Searches {
     pub(crate) kinds: BTreeMap<String, u64>,
     pub(crate) p50_ms: Option<u64>,
     pub(crate) p95_ms: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
 }
 
 /// A publication that changed names.
@@ -44,6 +49,15 @@ pub(crate) struct Change {
     pub(crate) tools: u64,
     pub(crate) promoted: Vec<String>,
     pub(crate) demoted: Vec<String>,
+}
+
+/// The upstream's tool list became another one.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CatalogChange {
+    pub(crate) ts: Timestamp,
+    pub(crate) tools: u64,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
 }
 
 /// What went wrong in the period.
@@ -87,10 +101,11 @@ impl Records {
             }
         }
         search_ms.sort_unstable();
+        sums.searches.outcome = Outcome::of(events, since, horizon);
         sums.searches.p50_ms = percentile(&search_ms, 50);
         sums.searches.p95_ms = percentile(&search_ms, 95);
-        sums.changes.reverse();
-        sums.changes.truncate(CHANGES_MAX);
+        newest_first(&mut sums.changes);
+        newest_first(&mut sums.catalog_changes);
         sums
     }
 
@@ -119,6 +134,9 @@ impl Records {
                 let (promoted, demoted) = (promoted.clone(), demoted.clone());
                 self.changes.push(Change { ts: record.ts, tools: *tools, promoted, demoted });
             }
+            &Kind::CatalogChanged { tools, added, removed, .. } => {
+                self.catalog_changes.push(CatalogChange { ts: record.ts, tools, added, removed });
+            }
             Kind::Dropped { n } => self.trouble.dropped_events += n,
             Kind::ArtifactRejected { artifact } => {
                 count(&mut self.trouble.rejected_artifacts, artifact.clone());
@@ -130,6 +148,11 @@ impl Records {
             _ => {}
         }
     }
+}
+
+fn newest_first<T>(changes: &mut Vec<T>) {
+    changes.reverse();
+    changes.truncate(CHANGES_MAX);
 }
 
 impl Ingest {
@@ -152,19 +175,20 @@ impl Ingest {
     }
 }
 
-/// Lines of the earlier version have no id; their content tells them apart.
-fn once_each(events: &[Event]) -> Vec<&Record> {
+pub(crate) fn once_each(events: &[Event]) -> Vec<&Record> {
     let mut seen = HashSet::new();
     let mut records = Vec::new();
     for event in events {
-        let Event::Record(record) = event else { continue };
-        let known_by = match &record.id {
-            Some(id) => Cow::Borrowed(id.as_str()),
-            None => Cow::Owned(format!("{record:?}")),
-        };
-        if seen.insert(known_by) {
+        if let Event::Record(record) = event
+            && seen.insert(known_by(record.id.as_deref(), record))
+        {
             records.push(record);
         }
     }
     records
+}
+
+/// Lines of the earlier version have no id; their content tells them apart.
+pub(crate) fn known_by<'a>(id: Option<&'a str>, line: &'a impl std::fmt::Debug) -> Cow<'a, str> {
+    id.map_or_else(|| Cow::Owned(format!("{line:?}")), Cow::Borrowed)
 }

@@ -11,8 +11,11 @@ use serde::Serialize;
 
 use crate::By;
 use crate::groups::{Group, groups};
-use crate::records::{Change, Ingest, Records, Searches, Trouble};
+use crate::records::{CatalogChange, Change, Ingest, Records, Searches, Trouble};
 use crate::sizes::{Listed, Sizes};
+use crate::timeline::{Day, days};
+use crate::tokens::{Tokenizer, Tokens};
+use crate::usage::Usage;
 
 /// What a report is made of.
 pub(crate) struct Input<'a> {
@@ -24,6 +27,7 @@ pub(crate) struct Input<'a> {
     pub(crate) now: Timestamp,
     pub(crate) by: By,
     pub(crate) gap_minutes: u32,
+    pub(crate) tokenizer: Tokenizer,
 }
 
 /// All figures.
@@ -38,7 +42,10 @@ pub(crate) struct Report {
     pub(crate) by: By,
     pub(crate) groups: Vec<Group>,
     pub(crate) searches: Searches,
+    pub(crate) usage: Usage,
+    pub(crate) days: Vec<Day>,
     pub(crate) changes: Vec<Change>,
+    pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) health: Health,
     pub(crate) ingest: Ingest,
 }
@@ -54,7 +61,7 @@ pub(crate) struct Calls {
     pub(crate) listed: u64,
     pub(crate) call_tool: u64,
     pub(crate) direct: u64,
-    /// `listed / proxied`: the share that the working set served directly.
+    /// `listed / proxied`: the hit rate, the share that the working set served directly.
     pub(crate) served_directly: Option<f64>,
 }
 
@@ -81,18 +88,23 @@ impl Report {
         let calls = &merged.calls[merged.calls.partition_point(|call| call.ts < since)..];
         let records = Records::fold(input.events, since, horizon);
         let damage = input.damage;
-        let listed = Listed::all(input.working_set.as_ref(), input.catalog.as_ref());
+        let catalog = input.catalog.as_ref();
+        let tokens = Tokens::new(input.tokenizer, catalog);
+        let listed = Listed::all(input.working_set.as_ref(), catalog, &tokens);
         Self {
             v: 1,
             since: input.since,
             until: input.now,
-            sizes: Sizes::of(&listed, input.catalog.as_ref(), records.list),
+            sizes: Sizes::of(&listed, catalog, records.list, &tokens),
             working_set: listed,
             calls: Calls::of(calls),
             by: input.by,
             groups: groups(calls, input.by),
             searches: records.searches,
+            usage: Usage::of(&groups(calls, By::Tool), catalog, &tokens),
+            days: days(calls, input.events, since, horizon, &tokens),
             changes: records.changes,
+            catalog_changes: records.catalog_changes,
             health: Health {
                 damaged_lines: damage.bad_lines,
                 newer_lines: damage.newer,

@@ -1,7 +1,7 @@
 //! How large the listing is against the full catalog.
 //!
 //! Invariant: what a client was really sent, as the last `list` event says, goes before what the
-//! files would give. Deliberately absent: a tokenizer; tokens are bytes / 4.
+//! files would give. Deliberately absent: counting tokens ([`crate::tokens`]).
 
 use mws_catalog::Catalog;
 use mws_event::Timestamp;
@@ -9,8 +9,7 @@ use mws_policy::WorkingSet;
 use serde::Serialize;
 
 use crate::report::share;
-
-const BYTES_PER_TOKEN: u64 = 4;
+use crate::tokens::Tokens;
 
 /// A tool of the working set.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -20,16 +19,24 @@ pub(crate) struct Listed {
     pub(crate) why: String,
     /// Size of its definition; none when the catalog does not have it.
     pub(crate) bytes: Option<u64>,
+    pub(crate) tokens_estimate: Option<u64>,
 }
 
 impl Listed {
-    pub(crate) fn all(set: Option<&WorkingSet>, catalog: Option<&Catalog>) -> Vec<Self> {
-        let bytes = |name: &str| Some(catalog?.get(name)?.raw().len() as u64);
+    pub(crate) fn all(
+        set: Option<&WorkingSet>,
+        catalog: Option<&Catalog>,
+        tokens: &Tokens,
+    ) -> Vec<Self> {
         let tools = set.map_or(&[][..], |set| &set.tools);
-        let listed = |tool: &mws_policy::Listed| Self {
-            name: tool.name.clone(),
-            why: tool.why.clone(),
-            bytes: bytes(&tool.name),
+        let listed = |tool: &mws_policy::Listed| {
+            let raw = catalog.and_then(|catalog| Some(catalog.get(&tool.name)?.raw()));
+            Self {
+                name: tool.name.clone(),
+                why: tool.why.clone(),
+                bytes: raw.map(|raw| raw.len() as u64),
+                tokens_estimate: raw.map(|raw| tokens.of_text(raw)),
+            }
         };
         tools.iter().map(listed).collect()
     }
@@ -57,6 +64,8 @@ pub(crate) struct Sizes {
     pub(crate) catalog_tools: u64,
     pub(crate) catalog_bytes: u64,
     pub(crate) catalog_tokens_estimate: u64,
+    /// How tokens were counted: `bytes / 4` or the name of a tokenizer.
+    pub(crate) tokens_by: &'static str,
     /// Share of the catalog's bytes that is not sent; negative when the listing is larger.
     pub(crate) saved: Option<f64>,
 }
@@ -66,6 +75,7 @@ impl Sizes {
         working_set: &[Listed],
         catalog: Option<&Catalog>,
         last: Option<LastList>,
+        tokens: &Tokens,
     ) -> Self {
         let sent = last.map(|list| (list.listed, list.bytes));
         let known: Vec<u64> = working_set.iter().filter_map(|tool| tool.bytes).collect();
@@ -79,10 +89,11 @@ impl Sizes {
             listed_at: last.map(|list| list.ts),
             listed_tools,
             listed_bytes,
-            listed_tokens_estimate: listed_bytes / BYTES_PER_TOKEN,
+            listed_tokens_estimate: tokens.of_bytes(listed_bytes),
             catalog_tools,
             catalog_bytes,
-            catalog_tokens_estimate: catalog_bytes / BYTES_PER_TOKEN,
+            catalog_tokens_estimate: tokens.of_bytes(catalog_bytes),
+            tokens_by: tokens.by,
             saved: share(listed_bytes, catalog_bytes)
                 .map(|sent| ((1.0 - sent) * 10_000.0).round() / 10_000.0),
         }

@@ -7,8 +7,12 @@ use mws_state::{Damage, parse_events};
 use serde_json::{Value, json};
 
 use crate::By;
+use crate::frontier::Cell;
+use crate::html::page;
+use crate::prometheus::prometheus;
 use crate::report::{Input, Report};
 use crate::text::text;
+use crate::tokens::Tokenizer;
 
 const LOG: &str = r#"
 {"ts":"2026-03-01T10:00:00Z","tool":"a","via":"listed","ok":true,"ms":10,"client":"x","id":"w.1","session":"s1"}
@@ -44,6 +48,7 @@ fn report(log: &str, since: Option<&str>, by: By) -> Report {
         now: time("2026-03-04T00:00:00Z"),
         by,
         gap_minutes: 30,
+        tokenizer: Tokenizer::Bytes,
     })
 }
 
@@ -57,12 +62,14 @@ fn every_figure_is_in_the_json() {
     let expected = json!({
         "v": 1, "since": null, "until": "2026-03-04T00:00:00.000Z", "by": "tool",
         "working_set": [
-            {"name": "a", "why": "kept", "bytes": 12}, {"name": "gone", "why": "", "bytes": null},
+            {"name": "a", "why": "kept", "bytes": 12, "tokens_estimate": 3},
+            {"name": "gone", "why": "", "bytes": null, "tokens_estimate": null},
         ],
         "sizes": {
             "listed_at": "2026-03-01T09:00:00.000Z",
             "listed_tools": 3, "listed_bytes": 400, "listed_tokens_estimate": 100,
             "catalog_tools": 2, "catalog_bytes": 27, "catalog_tokens_estimate": 6,
+            "tokens_by": "bytes / 4",
             "saved": -13.8148,
         },
         "calls": {
@@ -70,13 +77,32 @@ fn every_figure_is_in_the_json() {
             "proxied": 4, "listed": 3, "call_tool": 1, "direct": 0, "served_directly": 0.75,
         },
         "groups": [
-            {"key": "a", "calls": 4, "ok": 3, "failed": 1, "success_rate": 0.75, "p50_ms": 20,
+            {"key": "a", "calls": 4, "ok": 3, "failed": 1, "success_rate": 0.75, "proxied": 3, "p50_ms": 20,
              "p95_ms": 30, "sessions": 3, "last_ok": "2026-03-02T11:00:00.000Z"},
             {"key": "b\u{1b}[2J", "calls": 1, "ok": 1, "failed": 0, "success_rate": 1.0,
-             "p50_ms": 1500, "p95_ms": 1500, "sessions": 1, "last_ok": "2026-03-02T10:00:02.000Z"},
+             "proxied": 1, "p50_ms": 1500, "p95_ms": 1500, "sessions": 1, "last_ok": "2026-03-02T10:00:02.000Z"},
         ],
         "searches": {"count": 2, "bytes": 6000, "results": 8, "kinds": {"exact": 1, "ranked": 1},
-                     "p50_ms": 2, "p95_ms": 4},
+                     "p50_ms": 2, "p95_ms": 4,
+                     "then_called": 0, "then_searched": 1, "then_nothing": 1,
+                     "ranks": {}, "mean_reciprocal_rank": null},
+        "usage": {
+            "never_called": [{"name": "b", "bytes": 12, "tokens_estimate": 3}],
+            "failing": [{"name": "a", "calls": 4, "failed": 1}],
+            "slow": [],
+        },
+        "days": [
+            {"date": "2026-02-28", "listed": 0, "call_tool": 0, "direct": 0, "transcript_only": 0,
+             "searches": 0, "sessions": 0, "session_tokens_estimate": 225,
+             "catalog_tokens_estimate": 250},
+            {"date": "2026-03-01", "listed": 2, "call_tool": 0, "direct": 0, "transcript_only": 0,
+             "searches": 0, "sessions": 1, "session_tokens_estimate": 100,
+             "catalog_tokens_estimate": 250},
+            {"date": "2026-03-02", "listed": 1, "call_tool": 1, "direct": 0, "transcript_only": 1,
+             "searches": 2, "sessions": 2, "session_tokens_estimate": null,
+             "catalog_tokens_estimate": null},
+        ],
+        "catalog_changes": [],
         "changes": [
             {"ts": "2026-03-03T08:00:00.000Z", "tools": 1, "promoted": ["b"], "demoted": ["a"]},
             {"ts": "2026-03-01T08:00:00.000Z", "tools": 1, "promoted": ["a"], "demoted": []},
@@ -132,8 +158,8 @@ fn the_text_is_aligned_and_safe() {
     for line in [
         "  to a client       3    400    ~100",
         "  full catalog      2     27      ~6",
-        "  a     kept  12",
-        "  gone        not in the catalog",
+        "  a     kept  12                      ~3",
+        "  gone        not in the catalog       -",
         "Calls since 2026-03-01T00:00:00.000Z",
         "  through the proxy 4: 75.0% served directly by the working set; 3 listed, 1 by call_tool, 0 by name though not listed",
         "  TOOL        CALLS  FAILED  SUCCESS  MEDIAN MS  P95 MS  SESSIONS  LAST SUCCESS",
@@ -143,7 +169,7 @@ fn the_text_is_aligned_and_safe() {
         "  2026-03-03T08:00:00.000Z  1 tools  +b -a",
         "  damaged lines in the log: 1",
         "  events dropped by the proxy: 4",
-        "  rejected artifact working-set: 1",
+        "  kept the last good one instead of a damaged working-set: 1",
         "  upstream failed at list: timeout: 1",
     ] {
         assert!(text.lines().any(|l| l == line), "no line {line:?} in\n{text}");
@@ -156,7 +182,8 @@ fn what_is_saved_is_an_estimate_and_says_so() {
     let mut report = report(LOG, None, By::Tool);
     assert!(text(&report, false).contains("saved: nothing"));
     (report.sizes.saved, report.sizes.catalog_tokens_estimate) = (Some(0.9), 1100);
-    let line = "saved: 90.0% of the bytes, ~1,000 tokens in each session (estimate: bytes / 4)";
+    let line =
+        "saved: 90.0% of the bytes, ~1,000 tokens in each session (tokens by estimate: bytes / 4)";
     assert!(text(&report, false).contains(line));
 }
 
@@ -171,9 +198,95 @@ fn an_empty_state_is_a_short_report() {
         now: Timestamp::from_unix_ms(0),
         by: By::Tool,
         gap_minutes: 30,
+        tokenizer: Tokenizer::Bytes,
     });
     let got = json_of(&report);
     assert_eq!((&got["calls"]["total"], &got["sizes"]["saved"]), (&json!(0), &Value::Null));
     let text = text(&report, false);
     assert!(text.contains("no catalog yet") && !text.contains("Trouble"), "{text}");
+}
+
+const SEARCHES: &str = r#"
+{"ts":"2026-03-02T10:00:00Z","event":"search","bytes":1,"results":1,"conn":"c1","id":"w.1"}
+{"ts":"2026-03-02T10:00:00Z","event":"search","bytes":1,"results":1,"conn":"c2","id":"w.2"}
+{"ts":"2026-03-02T10:05:00Z","tool":"a","via":"call_tool","ok":true,"ms":1,"conn":"c1","id":"w.3","rank":3}
+{"ts":"2026-03-02T10:06:00Z","tool":"a","via":"call_tool","ok":true,"ms":1,"conn":"c1","id":"w.4"}
+{"ts":"2026-03-02T10:10:01Z","tool":"a","via":"call_tool","ok":true,"ms":1,"conn":"c2","id":"w.5"}
+{"ts":"2026-03-02T11:00:00Z","event":"search","bytes":1,"results":1,"conn":"c1","id":"w.6"}
+{"ts":"2026-03-02T11:01:00Z","event":"search","bytes":1,"results":1,"conn":"c1","id":"w.7"}
+{"ts":"2026-03-02T11:02:00Z","tool":"b","via":"direct","ok":false,"ms":1,"conn":"c1","id":"w.8","rank":1}
+{"ts":"2026-03-02T12:00:00Z","event":"search","bytes":1,"results":1,"conn":"c1","id":"w.9"}
+"#;
+
+#[test]
+fn a_search_is_settled_by_what_its_session_did_next() {
+    let got = json_of(&report(SEARCHES, None, By::Tool));
+    let searches = &got["searches"];
+    let outcome = ["then_called", "then_searched", "then_nothing"].map(|key| &searches[key]);
+    // c2 called after more than ten minutes; the last search of c1 is the end.
+    assert_eq!(outcome, [&json!(2), &json!(1), &json!(2)]);
+    assert_eq!(searches["ranks"], json!({"1": 1, "3": 1}));
+    assert_eq!(searches["mean_reciprocal_rank"], json!(0.6667));
+    let text = text(&report(SEARCHES, None, By::Tool), false);
+    assert!(text.contains("of 2 called tools that the search before had found, 1 stood first"));
+}
+
+#[test]
+fn slow_and_failing_tools_are_named_on_three_calls() {
+    let call = |id: u32, tool: &str, ok: bool, ms: u32| {
+        let ts = format!("2026-03-02T10:00:{id:02}Z");
+        format!("{{\"ts\":\"{ts}\",\"tool\":\"{tool}\",\"ok\":{ok},\"ms\":{ms},\"id\":\"w.{id}\"}}")
+    };
+    let few = (0..2).map(|n| call(n, "few", false, 9_000));
+    let slow = (2..5).map(|n| call(n, "slow", true, 2_000 + n));
+    let fails = (5..9).map(|n| call(n, "fails", n > 6, 10));
+    let log: Vec<String> = few.chain(slow).chain(fails).collect();
+    let usage = json_of(&report(&log.join("\n"), None, By::Day))["usage"].clone();
+    assert_eq!(usage["slow"], json!([{"name": "slow", "p50_ms": 2003, "p95_ms": 2004}]));
+    assert_eq!(usage["failing"], json!([{"name": "fails", "calls": 4, "failed": 2}]));
+    let unused: Vec<_> = usage["never_called"].as_array().into_iter().flatten().collect();
+    assert_eq!(unused.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn the_page_is_whole_safe_and_reaches_for_nothing() {
+    let report = report(&LOG.replace(r"\u001b[2J", "<img src=x>"), None, By::Tool);
+    let cell = |mean_tokens, hit_rate, frontier| Cell {
+        policy: "minSessions=2&".to_owned(),
+        mean_tokens,
+        hit_rate,
+        frontier,
+    };
+    let without = page(&report, &[]);
+    let page = page(&report, &[cell(900.0, 0.5, true), cell(1_200.0, 0.4, false)]);
+    assert_eq!((without.matches("<svg").count(), page.matches("<svg").count()), (2, 3));
+    assert!(page.contains("minSessions=2&amp;: 50.0 % of later calls listed, 900 tokens"));
+    assert!(page.contains("b&lt;img src=x&gt;") && !page.contains("<img"));
+    for outside in ["http", "<script", "<link", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for tag in ["section", "table", "figure", "svg", "div"] {
+        let (opened, closed) = (format!("<{tag}"), format!("</{tag}>"));
+        assert_eq!(page.matches(&opened).count(), page.matches(&closed).count(), "{tag}");
+    }
+}
+
+#[test]
+fn gauges_are_those_of_the_report() {
+    let log = LOG.replace("timeout", "time\\\"out");
+    let text = prometheus(&report(&log, None, By::Tool));
+    for line in [
+        "# TYPE mws_listed_tools gauge",
+        "mws_listed_tools 3",
+        "mws_calls{via=\"listed\"} 3",
+        "mws_calls{via=\"call_tool\"} 1",
+        "mws_hit_ratio 0.75",
+        "mws_upstream_failures{failure=\"list: time\\\"out\"} 1",
+        "mws_artifacts_rejected{artifact=\"working-set\"} 1",
+        "mws_ingest_timestamp_seconds 1772524804",
+    ] {
+        assert!(text.lines().any(|l| l == line), "no line {line:?} in\n{text}");
+    }
+    let is_sample = |line: &&str| !line.starts_with('#');
+    assert!(text.lines().filter(is_sample).all(|line| line.starts_with("mws_")));
 }

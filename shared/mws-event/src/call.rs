@@ -72,6 +72,10 @@ pub struct Call {
     /// Hash of the protocol session or of the stdio process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conn: Option<String>,
+    /// Rank of the tool in the last search of the same client, from 1; none when no search of it
+    /// gave the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Transcripts: version of the client that made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_version: Option<String>,
@@ -111,6 +115,7 @@ impl Call {
             session: None,
             call_id: None,
             conn: None,
+            rank: None,
             client_version: None,
             root: None,
             agent: None,

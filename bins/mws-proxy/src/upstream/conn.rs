@@ -256,10 +256,20 @@ impl Shared {
         let _ = waiting.messages.try_send(message.with_id(&waiting.id));
     }
 
+    /// The upstream may end a request of ours, as it does with subscriptions: no more comes for it.
+    fn withdrawn(&self, id: Option<&str>) -> bool {
+        let decoded = id.map(|id| json::string(id).unwrap_or(Cow::Borrowed(id)));
+        let number = decoded.and_then(|id| id.parse().ok());
+        number.is_some_and(|number: u64| self.waiting().remove(&number).is_some())
+    }
+
     /// Progress and subscription events go to their request, everything else to everybody.
     fn notice(&self, method: &str, message: &Message<'_>) {
         let params = message.params();
         let meta = message.meta();
+        if method == "notifications/cancelled" && self.withdrawn(json::get(&params, "requestId")) {
+            return;
+        }
         let progress = (method == "notifications/progress")
             .then(|| json::get(&params, "progressToken"))
             .flatten();

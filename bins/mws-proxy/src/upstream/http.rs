@@ -47,6 +47,8 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// The configuration says that the upstream has no sessions.
+    stateless: bool,
 }
 
 /// The proxy's own conversation with the upstream.
@@ -76,6 +78,7 @@ impl Http {
         url: &str,
         own: Vec<(String, String)>,
         known: Known,
+        forced: bool,
         memory: Arc<Memory>,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
@@ -93,6 +96,7 @@ impl Http {
             .build(connector(&uri)?);
         Ok(Self {
             sender: Sender { client, uri, headers },
+            stateless: forced && known == Known::Modern,
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
@@ -108,6 +112,11 @@ impl Http {
         body: Bytes,
     ) -> Result<Reply, Fault> {
         self.sender.send(method, headers, body, HEAD_TIMEOUT).await
+    }
+
+    /// True when the configuration says that the upstream has no sessions.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.stateless
     }
 
     /// What the upstream said of itself; negotiates at the first call.

@@ -50,10 +50,12 @@ impl Upstream {
         let identity = identity(&config.upstream.kind);
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
+        let forced = protocol.is_some();
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                Link::Http(Box::new(Http::new(url, resolved, known, Arc::clone(&memory))?))
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory))?;
+                Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
                 let resolved = resolve(vars, "upstream.env")?;
@@ -63,7 +65,6 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                let forced = protocol.is_some();
                 Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
             }
         };

@@ -25,7 +25,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A process that ran this long starts with a clean record.
 const HEALTHY: Duration = Duration::from_secs(60);
-const SESSION_VERSION: &str = "2025-11-25";
 
 /// The link to a child process.
 pub(crate) struct Stdio {
@@ -33,6 +32,8 @@ pub(crate) struct Stdio {
     known: Mutex<Known>,
     /// The configuration names the protocol.
     forced: bool,
+    /// The server has refused to open a session and speaks the other protocol.
+    sessionless: AtomicBool,
     memory: Arc<Memory>,
     notices: Notices,
     modern: Slot,
@@ -98,12 +99,13 @@ impl Stdio {
         memory: Arc<Memory>,
         notices: Notices,
     ) -> Arc<Self> {
-        let (modern, session, started, stopping) = Default::default();
+        let (modern, session, started, stopping, sessionless) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
             command,
             known,
             forced,
+            sessionless,
             memory,
             notices,
             modern,
@@ -115,11 +117,35 @@ impl Stdio {
 
     /// The process to use for a client of this era, and what it said of itself.
     pub(crate) async fn conn(self: &Arc<Self>, era: Era) -> Result<Open, Fault> {
+        let sessionless = self.sessionless.load(Ordering::Relaxed);
         let modern = match (era, self.known()) {
-            (Era::Session, Known::Modern) => self.forced,
-            (Era::Session, _) | (Era::Modern, Known::Session(_)) => false,
+            (Era::Session, Known::Modern) => self.forced || sessionless,
+            (Era::Session, _) => sessionless,
+            (Era::Modern, Known::Session(_)) => false,
             (Era::Modern, _) => true,
         };
+        match self.conn_of(modern).await {
+            Err(_) if sessionless && era == Era::Session => {
+                self.sessionless.store(false, Ordering::Relaxed);
+                self.conn_of(false).await
+            }
+            // A server may speak the stateless protocol alone; one that ends at a request it does
+            // not know was seen to speak it before.
+            Err(fault) if !modern && !self.forced && self.may_be_stateless(&fault) => {
+                let open = self.conn_of(true).await.map_err(|_| fault)?;
+                self.sessionless.store(open.1.era == Era::Modern, Ordering::Relaxed);
+                Ok(open)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn may_be_stateless(&self, fault: &Fault) -> bool {
+        fault.kind == FaultKind::Protocol
+            || (fault.kind == FaultKind::Closed && self.known() == Known::Modern)
+    }
+
+    async fn conn_of(self: &Arc<Self>, modern: bool) -> Result<Open, Fault> {
         let slot = if modern { &self.modern } else { &self.session };
         if let Some(open) = slot.get() {
             return Ok(open);
@@ -137,13 +163,7 @@ impl Stdio {
         if let Some(open) = self.session.get().or_else(|| self.modern.get()) {
             return Ok(open);
         }
-        match (self.conn(prefer).await, prefer) {
-            // The server may speak the other protocol alone.
-            (Err(f), Era::Session) if f.kind == FaultKind::Protocol && !self.forced => {
-                self.conn(Era::Modern).await
-            }
-            (outcome, _) => outcome,
-        }
+        self.conn(prefer).await
     }
 
     /// Ends every process, also one that is still starting.
@@ -173,7 +193,7 @@ impl Stdio {
         starts.begin()?;
         let version = match self.known() {
             Known::Session(version) => version,
-            Known::Nothing | Known::Modern => SESSION_VERSION.to_owned(),
+            Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
         let outcome = self.start(Known::Session(version)).await;
         starts.fault = outcome.as_ref().err().cloned();

@@ -1,0 +1,186 @@
+//! Questions of the upstream to the client: the stateless protocol answers with them, the session
+//! protocol sends them as requests on the stream of the request under way.
+//!
+//! Invariant: a client is asked only what it said it can answer; question and answer pass as they
+//! are; what is not answered is taken back.
+//! Deliberately absent: any answer of the proxy's own.
+
+use std::time::Duration;
+
+use mws_catalog::json;
+use tokio::sync::mpsc::Sender;
+
+use crate::edit::{Object, quote, with};
+use crate::rpc::Message;
+use crate::session_bridge::talk::Talk;
+
+/// How often an upstream may ask within one request.
+pub(crate) const ROUNDS: u32 = 8;
+/// How long the client has for the questions of one round: people answer some of them.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The pause before an upstream is asked again that only wants its state back.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Why the upstream does not get its answers, in words for the client's user.
+pub(crate) struct Unmet(pub(crate) String);
+
+/// What an upstream wants before it answers.
+pub(crate) struct Questions {
+    /// Key, method and parameters as JSON text.
+    list: Vec<(String, String, Option<String>)>,
+    state: Option<String>,
+}
+
+impl Questions {
+    /// The questions in an answer; `None` for an answer that is one.
+    ///
+    /// # Errors
+    /// Questions that cannot be read.
+    pub(crate) fn of(answer: &str) -> Result<Option<Self>, Unmet> {
+        let message = Message::parse(answer.as_bytes()).ok();
+        let result = Object::of(message.as_ref().and_then(|message| message.result));
+        let kind = result.get("resultType").and_then(json::string);
+        if kind.as_deref() != Some("input_required") {
+            return Ok(None);
+        }
+        let unfit = || Unmet("the server asks for input in a form that is not known".to_owned());
+        let mut list = Vec::new();
+        if let Some(requests) = result.get("inputRequests").filter(|text| *text != "null") {
+            for member in json::members(requests).ok_or_else(unfit)? {
+                let request = json::members(member.value).ok_or_else(unfit)?;
+                let method = json::get(&request, "method").and_then(json::string);
+                let params = json::get(&request, "params").map(str::to_owned);
+                list.push((
+                    member.raw_key.to_owned(),
+                    method.ok_or_else(unfit)?.into_owned(),
+                    params,
+                ));
+            }
+        }
+        let state = result.get("requestState").map(str::to_owned);
+        if list.is_empty() && state.is_none() {
+            return Err(unfit());
+        }
+        Ok(Some(Self { list, state }))
+    }
+
+    /// What the upstream wants back, as it sent it.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Asks the client all of it; `inputResponses` as JSON text, `None` when nothing was asked.
+    ///
+    /// # Errors
+    /// When the client cannot be asked, does not answer in time or answers with an error.
+    pub(crate) async fn put(
+        &self,
+        talk: &Talk,
+        to_client: &Sender<String>,
+    ) -> Result<Option<String>, Unmet> {
+        if self.list.is_empty() {
+            tokio::time::sleep(PACE).await;
+            return Ok(None);
+        }
+        let capabilities = Object::of(Some(&talk.client.capabilities));
+        for (_, method, params) in &self.list {
+            able(&capabilities, method, params.as_deref())?;
+        }
+        let mut open = Open { talk, to_client, ids: Vec::new() };
+        let mut waiting = Vec::new();
+        for (key, method, params) in &self.list {
+            let (id, answer) = talk.expect();
+            open.ids.push(id);
+            waiting.push((key, method, answer));
+            let gone = |_| Unmet("the client closed the stream on which it is asked".to_owned());
+            to_client.send(question(id, method, params.as_deref())).await.map_err(gone)?;
+        }
+        let all = async {
+            let mut responses = Vec::new();
+            for (key, method, answer) in waiting {
+                let given = answer.await.map_err(|_| refused(method, "no answer"))?;
+                responses.push(format!("{key}:{}", given_result(method, &given)?));
+            }
+            Ok(format!("{{{}}}", responses.join(",")))
+        };
+        let late =
+            |_| Unmet(format!("the client did not give its input in {} s", PATIENCE.as_secs()));
+        tokio::select! {
+            responses = tokio::time::timeout(PATIENCE, all) => responses.map_err(late)?.map(Some),
+            () = to_client.closed() => {
+                Err(Unmet("the client closed the stream on which it is asked".to_owned()))
+            }
+        }
+    }
+}
+
+/// Questions to the client that have no answer yet; what is left of them is taken back.
+struct Open<'a> {
+    talk: &'a Talk,
+    to_client: &'a Sender<String>,
+    ids: Vec<u64>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        for id in self.ids.iter().filter(|id| self.talk.withdraw(**id)) {
+            let _ = self.to_client.try_send(format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\
+                 \"params\":{{\"requestId\":{id}}}}}"
+            ));
+        }
+    }
+}
+
+/// Whether the client said that it can answer this.
+fn able(capabilities: &Object<'_>, method: &str, params: Option<&str>) -> Result<(), Unmet> {
+    let name = match method {
+        "elicitation/create" => "elicitation",
+        "sampling/createMessage" => "sampling",
+        "roots/list" => "roots",
+        _ => return Err(Unmet(format!("the server asks for {method:?}, which is not known"))),
+    };
+    let has = capabilities.get(name).and_then(json::members);
+    let able = has.is_some_and(|has| {
+        // A client of before the two modes has forms alone.
+        !is_url(method, params) || json::get(&has, "url").is_some_and(|url| url != "null")
+    });
+    let what = if is_url(method, params) { "elicitation by URL" } else { name };
+    let lacks = || Unmet(format!("the server asks for {what}, which this client does not offer"));
+    able.then_some(()).ok_or_else(lacks)
+}
+
+fn is_url(method: &str, params: Option<&str>) -> bool {
+    let params = params.and_then(json::members).unwrap_or_default();
+    let mode = json::get(&params, "mode").and_then(json::string);
+    method == "elicitation/create" && mode.as_deref() == Some("url")
+}
+
+/// The request to the client.
+fn question(id: u64, method: &str, params: Option<&str>) -> String {
+    let mut params = params.filter(|params| *params != "null").map(str::to_owned);
+    if let Some(text) = params.as_mut().filter(|text| is_url(method, Some(text))) {
+        let members = json::members(text).unwrap_or_default();
+        // The session protocol names each of these; the stateless one does not.
+        if json::get(&members, "elicitationId").is_none() {
+            let random = quote(&format!("{:016x}", mws_state::random_u64()));
+            *text = with(text, &[("elicitationId", random)]);
+        }
+    }
+    let params = params.map_or_else(String::new, |params| format!(",\"params\":{params}"));
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{}{params}}}", quote(method))
+}
+
+/// The result in the client's answer.
+fn given_result<'a>(method: &str, answer: &'a str) -> Result<&'a str, Unmet> {
+    let message = Message::parse(answer.as_bytes()).map_err(|why| refused(method, &why))?;
+    message.result.ok_or_else(|| {
+        let error = Object::of(message.error);
+        let why = error.get("message").and_then(json::string);
+        refused(method, why.as_deref().unwrap_or("an error"))
+    })
+}
+
+fn refused(method: &str, why: &str) -> Unmet {
+    Unmet(format!("the client did not answer {method}: {why}"))
+}
