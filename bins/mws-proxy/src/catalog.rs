@@ -26,8 +26,9 @@ const FRESH: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a refresh behind the requests may take.
 const BACKGROUND: Duration = Duration::from_secs(30);
-/// How long a failed refresh rests.
-const REST: Duration = Duration::from_secs(30);
+/// How long a failed refresh rests, doubled with each further one up to the longest.
+const REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(300);
 /// How often a name that is not in the list makes it be fetched.
 const MOMENT: Duration = Duration::from_secs(5);
 const FILE_MAX: u64 = 64 * 1024 * 1024;
@@ -85,6 +86,9 @@ struct Kept {
     tools: Option<Arc<Tools>>,
     fetched: Option<Instant>,
     failed: Option<Instant>,
+    /// Refreshes that failed in a row, and how long the last one rests.
+    failures: u32,
+    rest: Duration,
 }
 
 impl Shelf {
@@ -123,7 +127,7 @@ impl Shelf {
         let (tools, due) = {
             let kept = self.kept();
             let fresh = kept.fetched.is_some_and(|at| at.elapsed() < FRESH);
-            let rests = kept.failed.is_some_and(|at| at.elapsed() < REST);
+            let rests = kept.failed.is_some_and(|at| at.elapsed() < kept.rest);
             (kept.tools.clone(), !fresh && !rests)
         };
         if tools.is_some() {
@@ -148,6 +152,15 @@ impl Shelf {
         let mut kept = self.kept();
         kept.fetched = None;
         kept.failed = None;
+    }
+
+    /// The upstream answered a request: it can list, too.
+    pub(crate) fn upstream_answered(&self) {
+        let mut kept = self.kept();
+        let rests = kept.failed.is_some_and(|at| at.elapsed() > MOMENT);
+        if rests || (kept.tools.is_none() && kept.failures < 2) {
+            (kept.fetched, kept.failed) = (None, None);
+        }
     }
 
     /// Fetches the list again unless that was done a moment ago.
@@ -205,7 +218,12 @@ impl Shelf {
             return;
         }
         tracing::warn!("Cannot list the upstream's tools: {fault}.");
-        self.kept().failed = Some(Instant::now());
+        {
+            let mut kept = self.kept();
+            kept.failed = Some(Instant::now());
+            kept.rest = rest(kept.failures, mws_state::random_u64());
+            kept.failures += 1;
+        }
         let ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
         let kind = Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
         self.recorder.record(Event::Record(Record::new(now(), kind)));
@@ -216,7 +234,7 @@ impl Shelf {
         let before = {
             let mut kept = self.kept();
             kept.fetched = Some(Instant::now());
-            kept.failed = None;
+            (kept.failed, kept.failures) = (None, 0);
             kept.tools.replace(Arc::clone(&tools))
         };
         if before.as_ref().is_none_or(|before| before.hash != tools.hash) {
@@ -238,6 +256,12 @@ impl Shelf {
     }
 }
 
+/// The rest after so many failures; spread, so that many proxies do not come at once.
+fn rest(failures: u32, random: u64) -> Duration {
+    let doubled = (REST * 2u32.saturating_pow(failures.min(16))).min(LONGEST_REST);
+    doubled + doubled.mul_f64((random % 1000) as f64 / 4000.0)
+}
+
 fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
     let missing = |from: &Tools, to: &Tools| {
         from.catalog.tools().iter().filter(|t| to.catalog.get(t.name()).is_none()).count() as u64
@@ -255,12 +279,14 @@ fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
 async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let (mut raw, mut rest, mut cursors) = (Vec::new(), String::new(), Vec::<String>::new());
+    let mut size = 0;
     for page in 0.. {
         let mut params = Object::of(None);
         if let Some(cursor) = cursors.last() {
             params.set("cursor", quote(cursor));
         }
         let text = upstream.ask(prefer, "tools/list", params).await?;
+        size += text.len() as u64;
         let message = Message::parse(text.as_bytes()).map_err(|why| unfit(&why))?;
         let Some(result) = message.result else {
             return no_list(&message).map(|catalog| Tools::new(catalog, rest));
@@ -278,6 +304,9 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
             rest = result.to_json();
         }
         match next {
+            _ if raw.len() > TOOLS || size > FILE_MAX => {
+                return Err(unfit("the tool list is too long; the last good one stays"));
+            }
             Some(next) if raw.len() < TOOLS && !cursors.contains(&next) && page < PAGES => {
                 cursors.push(next);
             }
@@ -300,4 +329,22 @@ fn no_list(message: &Message<'_>) -> Result<Catalog, Fault> {
     }
     let code = error.get("code").unwrap_or("no code").to_owned();
     Err(Fault::new(FaultKind::Protocol, format!("the upstream refused tools/list: error {code}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_upstream_is_asked_three_hundred_times_a_day_at_most() {
+        for random in [0, 499, 999] {
+            let (mut asked, mut time) = (0, Duration::ZERO);
+            while time < Duration::from_secs(24 * 60 * 60) {
+                time += rest(asked, random);
+                asked += 1;
+            }
+            assert!((200..=300).contains(&asked), "{asked}");
+        }
+        assert_eq!(rest(0, 0), REST);
+    }
 }

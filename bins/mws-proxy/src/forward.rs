@@ -4,6 +4,7 @@
 //! Deliberately absent: reading results, except for the outcome of a call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::CONTENT_TYPE;
@@ -26,6 +27,7 @@ use crate::rpc::{self, Era, META_CLIENT, Message};
 use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
 use crate::sse;
+use crate::tail::{self, Answering};
 use crate::upstream::{Http, Link, Stdio, read_whole, refused_session};
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
@@ -102,9 +104,8 @@ impl Proxy {
         };
         match sent {
             Ok(reply) => {
-                // Whoever answers can list, too.
-                if self.shelf.last().is_none() {
-                    self.shelf.mark_stale();
+                if reply.status().is_success() {
+                    self.shelf.upstream_answered();
                 }
                 reply
             }
@@ -191,7 +192,8 @@ impl Proxy {
                 },
             };
             self.note_refusal(&response, started);
-            return no_page(response, out).map(|response| reply::passed(response, &out.id, call));
+            let response = tail::settled(no_page(response, out)?).await?;
+            return Ok(reply::passed(response, &out.id, call, http.timeout()));
         }
         Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
     }
@@ -230,7 +232,7 @@ impl Proxy {
             let response = http.send(Method::POST, headers, Bytes::from(text.clone())).await?;
             let session = control.session_id.as_deref();
             match refused_session(response, session).await? {
-                Ok(response) => return bridged(response, out, call).await,
+                Ok(response) => return bridged(response, out, call, http.timeout()).await,
                 Err(_) if attempt == 0 => http.forget_session(session),
                 Err(status) => return Err(refused(status)),
             }
@@ -314,11 +316,16 @@ async fn to_process(
         Era::Modern => (bridge::status_of(text), text.to_owned()),
         Era::Session => (200, text.to_owned()),
     };
-    reply::from_process(pending, &out.id, call, edit).await
+    reply::from_process(pending, &out.id, call, stdio.timeout, edit).await
 }
 
 /// The response of a session upstream, made fit for a stateless client.
-async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Result<Reply, Fault> {
+async fn bridged(
+    response: Reply,
+    out: &Outgoing,
+    call: Option<OpenCall>,
+    silence: Duration,
+) -> Result<Reply, Fault> {
     let (mut parts, incoming) = response.into_parts();
     parts.headers.remove(SESSION_ID);
     let (id, method, mut call) = (out.id.clone(), out.method.clone(), call);
@@ -339,6 +346,7 @@ async fn bridged(response: Reply, out: &Outgoing, call: Option<OpenCall>) -> Res
             }
             Some(sse::with_data(&event, &bridge::to_modern(&text, &method)))
         };
+        let incoming = Answering::boxed(incoming, &out.id, None, silence);
         return Ok(reply::edited(&parts, Rewritten::boxed(incoming, rewrite)));
     }
     let body = read_whole(incoming, BODY_MAX).await?;

@@ -57,6 +57,10 @@ impl Guard {
         if request.uri().path() != PATH {
             return Err((StatusCode::NOT_FOUND, ""));
         }
+        if is(headers, &HeaderName::from_static(headers::INSTANCE), headers::instance().as_bytes())
+        {
+            return Err((StatusCode::LOOP_DETECTED, "the proxy is its own upstream"));
+        }
         let size: usize = headers.iter().map(|(name, v)| name.as_str().len() + v.len()).sum();
         if size > HEADER_BYTES {
             let why = "the headers are larger than 16 KiB";

@@ -41,12 +41,25 @@ mod sessions;
 mod setup;
 mod sse;
 mod streams;
+mod tail;
 mod upstream;
 mod working_set;
 
 pub use cli::Cli;
 
 use mws_cli::{Exit, Failure};
+
+/// The proxy starts its upstream through its own program, which turns into it, tied to the proxy's
+/// life. `None` when this process is the proxy itself, else what went wrong.
+pub fn turned() -> Option<Failure> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != upstream::BECOME {
+        return None;
+    }
+    let (parent, program) = (args.next()?, args.next()?);
+    let failed = upstream::turn_into(&parent, &program, args);
+    Some(Failure::failed(format!("cannot start {}: {failed}", program.display())))
+}
 
 /// Runs the proxy until it is told to stop, or the check.
 ///

@@ -54,6 +54,8 @@ pub struct Upstream {
     pub kind: UpstreamKind,
     /// Protocol version to use, `None` = find out.
     pub protocol: Option<String>,
+    /// How long a request may go without a word of the upstream.
+    pub timeout_seconds: u32,
 }
 
 /// How the upstream is reached.
@@ -140,6 +142,7 @@ impl Config {
                     headers: Vec::new(),
                 },
                 protocol: None,
+                timeout_seconds: 300,
             },
             listen: Listen {
                 host: "127.0.0.1".into(),

@@ -178,8 +178,12 @@ fn upstream(
             kind @ UpstreamKind::Command { .. } => kind,
         },
     };
+    let timeout_seconds = fields.number("timeoutSeconds", default.timeout_seconds)?;
+    if timeout_seconds == 0 {
+        return Err("upstream.timeoutSeconds: 0 leaves no time to answer".into());
+    }
     fields.unknown(warnings);
-    Ok(Upstream { kind, protocol })
+    Ok(Upstream { kind, protocol, timeout_seconds })
 }
 
 fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {

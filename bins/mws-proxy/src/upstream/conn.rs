@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 use mws_catalog::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -43,12 +43,13 @@ pub(crate) struct Conn {
     /// Done when the process has ended.
     ended: watch::Receiver<bool>,
     tail: Tail,
+    started: Instant,
 }
 
 struct Shared {
     waiting: Mutex<HashMap<u64, Waiting>>,
     next: AtomicU64,
-    closed: AtomicBool,
+    closed: OnceLock<Instant>,
     notices: Notices,
     /// Lines for the process; `None` once its stdin is to be closed.
     lines: Mutex<Option<Sender<String>>>,
@@ -82,7 +83,7 @@ impl Conn {
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             next: AtomicU64::new(FIRST_ID),
-            closed: AtomicBool::new(false),
+            closed: OnceLock::new(),
             notices,
             lines: Mutex::new(Some(lines)),
         });
@@ -95,11 +96,23 @@ impl Conn {
             child::supervise(child, stopped, || hung_up.close()).await;
             let _ = done.send(true);
         });
-        Ok(Arc::new(Self { shared, stop: Mutex::new(Some(stop)), ended, tail }))
+        Ok(Arc::new(Self {
+            shared,
+            stop: Mutex::new(Some(stop)),
+            ended,
+            tail,
+            started: Instant::now(),
+        }))
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        !self.shared.closed.load(Ordering::Acquire)
+        self.shared.closed.get().is_none()
+    }
+
+    /// How long the process has lived, or had when it ended.
+    pub(crate) fn lived(&self) -> Duration {
+        let end = self.shared.closed.get().copied().unwrap_or_else(Instant::now);
+        end.saturating_duration_since(self.started)
     }
 
     /// Why the process ended before it served anybody. Later its words may hold what clients sent.
@@ -184,6 +197,13 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
+impl Pending {
+    /// Nobody waits any longer: the upstream is told when this is dropped.
+    pub(crate) fn give_up(&mut self) {
+        self.cancels = true;
+    }
+}
+
 impl Drop for Pending {
     fn drop(&mut self) {
         let open = self.shared.waiting().remove(&self.number).is_some();
@@ -216,7 +236,7 @@ impl Shared {
     /// Ends every request under way: their channels close without a response. The writer ends,
     /// and with it the process's stdin.
     fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        let _ = self.closed.set(Instant::now());
         lock(&self.lines).take();
         self.waiting().clear();
     }
@@ -225,13 +245,30 @@ impl Shared {
         // Banners and log lines on stdout are not for us.
         let Ok(message) = Message::parse(line) else {
             tracing::debug!("Skipped a line of {} bytes on the upstream's stdout.", line.len());
-            return;
+            return self.unreadable(line);
         };
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.refuse(method, id),
             (Some(method), None) => self.notice(method, &message),
             (None, Some(id)) => self.response(id, &message),
             (None, None) => {}
+        }
+    }
+
+    /// A line that is no message may still tell whose answer it was to be.
+    fn unreadable(&self, line: &[u8]) {
+        const MARK: &[u8] = b"\"id\":";
+        let head = &line[..line.len().min(1024)];
+        let number = head.windows(MARK.len()).position(|window| window == MARK).map(|at| {
+            let digits = head[at + MARK.len()..].trim_ascii_start();
+            digits.iter().take_while(|b| b.is_ascii_digit()).fold(0u64, |number, digit| {
+                number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+            })
+        });
+        if let Some(waiting) = number.and_then(|number| self.waiting().remove(&number)) {
+            let what = "the upstream's answer cannot be read";
+            let error = rpc::error(Some(&waiting.id), rpc::SERVER_ERROR, what);
+            let _ = waiting.messages.try_send(error);
         }
     }
 
@@ -310,8 +347,15 @@ async fn read_lines(stdout: ChildStdout, shared: Arc<Shared>) {
                 shared.take_in(line.trim_ascii());
             }
             Ok(_) => {
-                tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");
-                break;
+                tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is skipped.");
+                shared.unreadable(&line);
+                while line.last() != Some(&b'\n') {
+                    line.clear();
+                    match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
+                        Ok(0) | Err(_) => return shared.close(),
+                        Ok(_) => {}
+                    }
+                }
             }
         }
     }

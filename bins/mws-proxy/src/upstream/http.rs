@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, Request, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use mws_catalog::json;
@@ -26,6 +26,7 @@ use crate::memory::Memory;
 use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::upstream::answer::{answer_in, refused_session};
+use crate::upstream::gate::Gate;
 use crate::upstream::own_request;
 
 #[cfg(feature = "tls")]
@@ -34,8 +35,8 @@ type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 type Connector = HttpConnector;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// From the request to the head of the response.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// For a request of our own.
+const OWN_TIMEOUT: Duration = Duration::from_secs(60);
 /// For each step of a handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -71,6 +72,8 @@ struct Sender {
     client: Client<Connector, Full<Bytes>>,
     uri: Uri,
     headers: HeaderMap,
+    gate: Arc<Gate>,
+    timeout: Duration,
 }
 
 impl Http {
@@ -80,6 +83,7 @@ impl Http {
         known: Known,
         forced: bool,
         memory: Arc<Memory>,
+        timeout: Duration,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
         let mut headers = HeaderMap::new();
@@ -95,13 +99,18 @@ impl Http {
             .pool_idle_timeout(Duration::from_secs(30))
             .build(connector(&uri)?);
         Ok(Self {
-            sender: Sender { client, uri, headers },
+            sender: Sender { client, uri, headers, gate: Arc::default(), timeout },
             stateless: forced && known == Known::Modern,
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
         })
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.sender.timeout
     }
 
     /// Sends a request as given and returns the response with its body still to come.
@@ -111,7 +120,7 @@ impl Http {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Reply, Fault> {
-        self.sender.send(method, headers, body, HEAD_TIMEOUT).await
+        self.sender.send(method, headers, body, None).await
     }
 
     /// True when the configuration says that the upstream has no sessions.
@@ -170,7 +179,8 @@ impl Http {
             Box::pin(async move {
                 let Seen { session_id, version } = lock(&seen).clone();
                 let headers = own_headers(&text, session_id.as_deref(), version.as_deref());
-                let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
+                let sent =
+                    sender.send(Method::POST, headers, text.clone().into(), Some(PROBE_TIMEOUT));
                 let response = sent.await?;
                 let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
                 if let Some(session) = session {
@@ -193,7 +203,8 @@ impl Http {
             let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
             let headers = own_headers(&text, session, Some(&control.shaken.version));
-            let response = self.send(Method::POST, headers, text.into()).await?;
+            let sent = self.sender.send(Method::POST, headers, text.into(), Some(OWN_TIMEOUT));
+            let response = sent.await?;
             match refused_session(response, session).await? {
                 Ok(response) => return answer_in(response, "0").await,
                 Err(_) => self.forget_session(session),
@@ -212,13 +223,16 @@ impl Http {
 }
 
 impl Sender {
+    /// Sends a request; `own` is the time limit of one of the proxy's own.
     async fn send(
         &self,
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
-        timeout: Duration,
+        own: Option<Duration>,
     ) -> Result<Reply, Fault> {
+        self.gate.enter(own.is_some())?;
+        let timeout = own.unwrap_or(self.timeout);
         for name in self.headers.keys() {
             headers.remove(name);
         }
@@ -230,7 +244,14 @@ impl Sender {
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
         match tokio::time::timeout(timeout, self.client.request(request)).await {
-            Ok(Ok(response)) => Ok(response.map(body::passed)),
+            Ok(Ok(response)) => {
+                self.gate.saw(response.status(), response.headers(), own.is_some());
+                // Whoever sends on a refusal of the proxy's credentials makes clients ask for their own.
+                if response.status() == StatusCode::UNAUTHORIZED {
+                    self.gate.enter(true)?;
+                }
+                Ok(response.map(body::passed))
+            }
             Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
             Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
             Err(_) => Err(silent(timeout)),
@@ -299,6 +320,7 @@ fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> Head
     let mut map = HeaderMap::new();
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set(&mut map, headers::INSTANCE, headers::instance());
     if let Some(session) = session {
         headers::set(&mut map, SESSION_ID, session);
     }

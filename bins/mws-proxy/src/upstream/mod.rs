@@ -6,7 +6,9 @@
 mod answer;
 mod child;
 mod conn;
+mod gate;
 mod http;
+mod respawn;
 mod stdio;
 
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
+pub(crate) use child::{BECOME, turn_into};
 pub(crate) use conn::{Notices, Pending, ended};
 pub(crate) use http::Http;
 pub(crate) use stdio::Stdio;
@@ -51,10 +54,11 @@ impl Upstream {
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
         let forced = protocol.is_some();
+        let timeout = Duration::from_secs(config.upstream.timeout_seconds.into());
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory))?;
+                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), timeout)?;
                 Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {
@@ -65,7 +69,14 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                Link::Stdio(Stdio::new(command, known, forced, Arc::clone(&memory), notices))
+                Link::Stdio(Stdio::new(
+                    command,
+                    known,
+                    forced,
+                    timeout,
+                    Arc::clone(&memory),
+                    notices,
+                ))
             }
         };
         Ok(Self { link, memory })

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::fault::{Fault, FaultKind};
@@ -16,15 +16,12 @@ use crate::rpc::{Era, Message};
 use crate::setup::PATIENCE;
 use crate::upstream::child::Command;
 use crate::upstream::conn::{Conn, Notices, ended};
+use crate::upstream::respawn::Respawn;
 
 /// For the probe: old servers do not answer what they do not know.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(2500);
 /// For `initialize`: a server may load a while.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A process that ran this long starts with a clean record.
-const HEALTHY: Duration = Duration::from_secs(60);
 
 /// The link to a child process.
 pub(crate) struct Stdio {
@@ -32,12 +29,16 @@ pub(crate) struct Stdio {
     known: Mutex<Known>,
     /// The configuration names the protocol.
     forced: bool,
+    /// How long the process may stay silent on a request.
+    pub(crate) timeout: Duration,
     /// The server has refused to open a session and speaks the other protocol.
     sessionless: AtomicBool,
     memory: Arc<Memory>,
     notices: Notices,
     modern: Slot,
     session: Slot,
+    /// How starting went so far, in whatever protocol.
+    respawn: Mutex<Respawn>,
     /// Every process that was started, so that none outlives the proxy.
     started: Mutex<Vec<Weak<Conn>>>,
     stopping: AtomicBool,
@@ -51,15 +52,7 @@ pub(crate) type Open = (Arc<Conn>, Arc<Handshake>);
 struct Slot {
     open: Mutex<Option<Open>>,
     /// Held while starting, so that it happens once.
-    starts: tokio::sync::Mutex<Starts>,
-}
-
-/// How starting went so far.
-#[derive(Default)]
-struct Starts {
-    last: Option<Instant>,
-    failures: u32,
-    fault: Option<Fault>,
+    starts: tokio::sync::Mutex<()>,
 }
 
 impl Slot {
@@ -73,43 +66,28 @@ impl Slot {
     }
 }
 
-impl Starts {
-    /// The pause after repeated failures; a fault while it lasts.
-    fn begin(&mut self) -> Result<(), Fault> {
-        let healthy = self.last.is_some_and(|last| last.elapsed() > HEALTHY);
-        if healthy {
-            self.failures = 0;
-        }
-        let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.saturating_sub(1).min(8));
-        let rests = self.last.is_some_and(|last| last.elapsed() < pause.min(LONGEST_PAUSE));
-        if self.failures > 0 && rests {
-            return Err(self.fault.clone().unwrap_or_else(ended));
-        }
-        self.failures += 1;
-        self.last = Some(Instant::now());
-        Ok(())
-    }
-}
-
 impl Stdio {
     pub(crate) fn new(
         command: Command,
         known: Known,
         forced: bool,
+        timeout: Duration,
         memory: Arc<Memory>,
         notices: Notices,
     ) -> Arc<Self> {
-        let (modern, session, started, stopping, sessionless) = Default::default();
+        let (modern, session, respawn, started, stopping, sessionless) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
             command,
             known,
             forced,
+            timeout,
             sessionless,
             memory,
             notices,
             modern,
             session,
+            respawn,
             started,
             stopping,
         })
@@ -153,7 +131,7 @@ impl Stdio {
         // A start goes on when the client that caused it gives up waiting.
         let this = Arc::clone(self);
         let start = tokio::spawn(async move {
-            if modern { this.modern_conn().await } else { this.session_conn().await }
+            if modern { this.modern_conn().await } else { this.session_conn(false).await }
         });
         start.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -178,52 +156,64 @@ impl Stdio {
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.command == other.command && self.forced == other.forced
+        self.command == other.command
+            && self.forced == other.forced
+            && self.timeout == other.timeout
     }
 
     fn known(&self) -> Known {
         lock(&self.known).clone()
     }
 
-    async fn session_conn(&self) -> Result<Open, Fault> {
-        let mut starts = self.session.starts.lock().await;
+    /// A fault while the process rests; one that ended meanwhile is noted first.
+    fn may_start(&self, slot: &Slot) -> Result<(), Fault> {
+        let mut respawn = lock(&self.respawn);
+        if let Some((conn, _)) = lock(&slot.open).take_if(|(conn, _)| !conn.is_open()) {
+            respawn.ended(conn.lived(), None);
+        }
+        respawn.check()
+    }
+
+    async fn session_conn(&self, anyway: bool) -> Result<Open, Fault> {
+        let _once = self.session.starts.lock().await;
         if let Some(open) = self.session.get() {
             return Ok(open);
         }
-        starts.begin()?;
+        if !anyway {
+            self.may_start(&self.session)?;
+        }
         let version = match self.known() {
             Known::Session(version) => version,
             Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
-        let outcome = self.start(Known::Session(version)).await;
-        starts.fault = outcome.as_ref().err().cloned();
-        let open = outcome?;
+        let open = self.start(Known::Session(version)).await?;
         self.memory.keep(&open.1, false);
         Ok(self.session.put(open))
     }
 
     /// Probes for the stateless protocol; a server without it serves its session process.
     async fn modern_conn(&self) -> Result<Open, Fault> {
-        let mut starts = self.modern.starts.lock().await;
+        let _once = self.modern.starts.lock().await;
         if let Some(open) = self.modern.get() {
             return Ok(open);
         }
         if matches!(self.known(), Known::Session(_)) {
-            return self.session_conn().await;
+            return self.session_conn(false).await;
         }
-        starts.begin()?;
-        let outcome = self.start(self.known()).await;
-        starts.fault = outcome.as_ref().err().cloned();
-        match outcome {
+        self.may_start(&self.modern)?;
+        let failures = lock(&self.respawn).failures();
+        // One that keeps ending is tried in both protocols by turns.
+        if !self.forced && failures % 2 == 1 {
+            return self.settled_session().await;
+        }
+        match self.start(self.known()).await {
             // Servers that end at a request they do not know are started again without a probe.
-            Err(f) if f.kind == FaultKind::Closed && !self.forced => {
-                let open = self.session_conn().await?;
-                self.settle_on_session(&open.1);
-                Ok(open)
+            Err(f) if f.kind == FaultKind::Closed && !self.forced && failures == 0 => {
+                self.settled_session().await
             }
             Ok((conn, shaken)) if shaken.era == Era::Session => {
                 self.settle_on_session(&shaken);
-                let _starts = self.session.starts.lock().await;
+                let _once = self.session.starts.lock().await;
                 if let Some(open) = self.session.get() {
                     conn.stop(PATIENCE).await;
                     return Ok(open);
@@ -239,6 +229,12 @@ impl Stdio {
         }
     }
 
+    async fn settled_session(&self) -> Result<Open, Fault> {
+        let open = self.session_conn(true).await?;
+        self.settle_on_session(&open.1);
+        Ok(open)
+    }
+
     fn settle_on_session(&self, shaken: &Handshake) {
         self.memory.keep(shaken, true);
         *lock(&self.known) = Known::Session(shaken.version.clone());
@@ -248,7 +244,9 @@ impl Stdio {
         if self.stopping.load(Ordering::Acquire) {
             return Err(ended());
         }
-        let (child, tail) = self.command.start()?;
+        let (child, tail) = self.command.start().inspect_err(|fault| {
+            lock(&self.respawn).ended(Duration::ZERO, Some(fault));
+        })?;
         let conn = Conn::new(child, tail, Arc::clone(&self.notices))?;
         {
             let mut started = lock(&self.started);
@@ -267,6 +265,7 @@ impl Stdio {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
                 let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
+                lock(&self.respawn).ended(conn.lived(), Some(&fault));
                 conn.stop(PATIENCE).await;
                 Err(fault)
             }
