@@ -31,6 +31,8 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// What the proxy adds to a server.
+mod promises;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.

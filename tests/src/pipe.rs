@@ -60,6 +60,21 @@ impl Pipe {
     }
 }
 
+impl Pipe {
+    /// Waits for a line that holds this text.
+    pub fn hears(&mut self, text: &str, limit: Duration) -> bool {
+        let until = std::time::Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(text) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
 impl Drop for Pipe {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -32,6 +32,48 @@ pub(crate) fn passed(body: Incoming) -> BoxBody {
     body.map_err(Into::into).boxed_unsync()
 }
 
+/// The whole body when it has at most `max` bytes; a longer one comes back to be passed on.
+pub(crate) async fn at_most(
+    mut body: BoxBody,
+    max: usize,
+) -> Result<Result<Bytes, BoxBody>, BoxError> {
+    let (mut read, mut size) = (VecDeque::new(), 0);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            size += data.len();
+            read.push_back(data);
+        }
+        if size > max {
+            return Ok(Err(Replayed { read, rest: body }.boxed_unsync()));
+        }
+    }
+    match read.len() {
+        1 => Ok(Ok(read.pop_front().unwrap_or_default())),
+        _ => Ok(Ok(read.make_contiguous().concat().into())),
+    }
+}
+
+/// A body of which some was read.
+struct Replayed {
+    read: VecDeque<Bytes>,
+    rest: BoxBody,
+}
+
+impl Body for Replayed {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.read.pop_front() {
+            Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+}
+
 /// A body that keeps `guard` until its end.
 pub(crate) fn guarded<G: Send + Unpin + 'static>(inner: BoxBody, guard: G) -> BoxBody {
     Guarded { inner, _guard: guard }.boxed_unsync()

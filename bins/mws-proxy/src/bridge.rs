@@ -6,7 +6,7 @@
 
 use mws_catalog::json;
 
-use crate::edit::{Edits, Object, quote};
+use crate::edit::{Edits, Object, quote, with};
 use crate::rpc::{
     self, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION, MODERN, Message,
 };
@@ -82,7 +82,6 @@ pub(crate) fn discover_result(initialize: &str) -> String {
     let mut capabilities = Object::of(initialize.get("capabilities"));
     // Tasks of the session protocol are another protocol than those of the stateless one.
     capabilities.remove("tasks");
-    capabilities.set_default("tools", "{}");
     let mut meta = Object::of(initialize.get("_meta"));
     if let Some(server) = initialize.get("serverInfo") {
         meta.set(META_SERVER, server.to_owned());
@@ -95,7 +94,8 @@ pub(crate) fn discover_result(initialize: &str) -> String {
     }
     result.set("_meta", meta.to_json());
     complete(&mut result, "server/discover");
-    result.to_json()
+    let result = result.to_json();
+    with_tools(&result).unwrap_or(result)
 }
 
 /// An `initialize` result for an upstream that has never been seen.
@@ -103,7 +103,7 @@ pub(crate) fn unknown_server() -> String {
     let version = quote(VERSIONS[1]);
     let server = crate::upstream::client_info();
     format!(
-        "{{\"protocolVersion\":{version},\"capabilities\":{{\"tools\":{{}}}},\"serverInfo\":{server}}}"
+        "{{\"protocolVersion\":{version},\"capabilities\":{{\"tools\":{{\"listChanged\":true}}}},\"serverInfo\":{server}}}"
     )
 }
 
@@ -120,17 +120,21 @@ pub(crate) fn in_version_of(result: &str, initialize: &Message<'_>) -> String {
     result.to_json()
 }
 
-/// A server without tools still has the meta-tools.
+/// The result with `tools.listChanged` among the capabilities, unless it has it: a server without
+/// tools still has the meta-tools, and the listing follows the working set.
 pub(crate) fn with_tools(result: &str) -> Option<String> {
-    let mut result = Object::of(Some(result));
-    let capabilities_text = result.get("capabilities")?.to_owned();
-    let mut capabilities = Object::of(Some(&capabilities_text));
-    if capabilities.get("tools").is_some() {
+    let is_object = |text: &&str| json::members(text).is_some();
+    let members = json::members(result)?;
+    let capabilities = json::get(&members, "capabilities").filter(is_object).unwrap_or("{}");
+    let known = json::members(capabilities).unwrap_or_default();
+    let tools = json::get(&known, "tools").filter(is_object).unwrap_or("{}");
+    let changes = json::members(tools).unwrap_or_default();
+    if json::get(&changes, "listChanged") == Some("true") {
         return None;
     }
-    capabilities.set("tools", "{}");
-    result.set("capabilities", capabilities.to_json());
-    Some(result.to_json())
+    let tools = with(tools, &[("listChanged", "true".to_owned())]);
+    let capabilities = with(capabilities, &[("tools", tools)]);
+    Some(with(result, &[("capabilities", capabilities)]))
 }
 
 /// The HTTP status that goes with a JSON-RPC error in the stateless protocol.
@@ -180,7 +184,10 @@ mod tests {
             r#"{"protocolVersion":"2025-11-25","capabilities":{"tasks":{},"logging":{}},"serverInfo":{"name":"s"},"instructions":"hi"}"#,
         );
         let made = Object::of(Some(&made));
-        assert_eq!(made.get("capabilities"), Some(r#"{"logging":{},"tools":{}}"#));
+        assert_eq!(
+            made.get("capabilities"),
+            Some(r#"{"logging":{},"tools":{"listChanged":true}}"#)
+        );
         assert_eq!(
             made.get("_meta"),
             Some(r#"{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#)
@@ -199,6 +206,30 @@ mod tests {
             let result = format!(r#"{{"protocolVersion":"{has}"}}"#);
             let got = in_version_of(&result, &message(&init));
             assert_eq!(got, format!(r#"{{"protocolVersion":"{want}"}}"#));
+        }
+    }
+
+    #[test]
+    fn a_changing_list_is_announced_and_nothing_else_touched() {
+        for (result, want) in [
+            (
+                r#"{ "x":1e2 }"#,
+                Some(r#"{ "x":1e2 ,"capabilities":{"tools":{"listChanged":true}}}"#),
+            ),
+            (
+                r#"{"capabilities":{ "a": 1.0, "tools": { "v" :1} },"z":2}"#,
+                Some(
+                    r#"{"capabilities":{ "a": 1.0, "tools": { "v" :1,"listChanged":true} },"z":2}"#,
+                ),
+            ),
+            (
+                r#"{"capabilities":{"tools":{"listChanged": false}}}"#,
+                Some(r#"{"capabilities":{"tools":{"listChanged": true}}}"#),
+            ),
+            (r#"{"capabilities":{"tools":{"listChanged":true}}}"#, None),
+            ("[]", None),
+        ] {
+            assert_eq!(with_tools(result).as_deref(), want, "{result}");
         }
     }
 }

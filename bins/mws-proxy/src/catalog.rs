@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use mws_catalog::{Catalog, json};
+use mws_catalog::{Catalog, META_TOOLS, json};
 use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record};
 use mws_state::{ReadError, Recorder, StateDir, now, publish_if_changed, read_file};
@@ -49,7 +49,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    fn new(catalog: Catalog, rest: String) -> Self {
+    pub(crate) fn new(catalog: Catalog, rest: String) -> Self {
         let hash = catalog.hash();
         let bytes = catalog.tools().iter().map(|tool| tool.raw().len() as u64).sum();
         Self { catalog, hash, bytes, rest }
@@ -238,6 +238,7 @@ impl Shelf {
             kept.tools.replace(Arc::clone(&tools))
         };
         if before.as_ref().is_none_or(|before| before.hash != tools.hash) {
+            warn_of_shadowed(&tools.catalog);
             let kind = changed(before.as_deref(), &tools);
             self.recorder.record(Event::Record(Record::new(now(), kind)));
         }
@@ -260,6 +261,15 @@ impl Shelf {
 fn rest(failures: u32, random: u64) -> Duration {
     let doubled = (REST * 2u32.saturating_pow(failures.min(16))).min(LONGEST_REST);
     doubled + doubled.mul_f64((random % 1000) as f64 / 4000.0)
+}
+
+/// A tool with the name of a meta-tool is not called by that name.
+fn warn_of_shadowed(catalog: &Catalog) {
+    for name in META_TOOLS.iter().filter(|name| catalog.get(name).is_some()) {
+        tracing::warn!(
+            "The upstream has a tool named {name}, too; it is reached through call_tool alone."
+        );
+    }
 }
 
 fn changed(before: Option<&Tools>, after: &Tools) -> Kind {

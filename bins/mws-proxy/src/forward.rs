@@ -176,7 +176,7 @@ impl Proxy {
         let started = std::time::Instant::now();
         let body = Bytes::from(out.take_named());
         for attempt in 0..2 {
-            let mut headers = headers::forwarded(&out.headers);
+            let mut headers = http.forwarded(&out.headers);
             let own = self.use_upstream_session(http, &out.caller, &mut headers).await?;
             let response = http.send(Method::POST, headers, body.clone()).await?;
             let response = match &own {
@@ -219,7 +219,7 @@ impl Proxy {
         let text = bridge::to_session(&message);
         for attempt in 0..2 {
             let control = http.control().await?;
-            let mut headers = headers::forwarded(&out.headers);
+            let mut headers = http.forwarded(&out.headers);
             let mirrors: Vec<_> =
                 headers.keys().filter(|n| n.as_str().starts_with("mcp-")).cloned().collect();
             for name in mirrors {

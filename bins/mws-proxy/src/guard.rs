@@ -153,6 +153,13 @@ impl Guard {
         Err((StatusCode::UNAUTHORIZED, "send the token as Authorization: Bearer TOKEN"))
     }
 
+    /// Takes away the token, which is meant for the proxy alone.
+    pub(crate) fn keep_token(&self, headers: &mut HeaderMap) {
+        if self.token.is_some() {
+            headers.remove(AUTHORIZATION);
+        }
+    }
+
     /// True while somebody seems to guess.
     pub(crate) fn is_tried(&self) -> bool {
         lock(&self.wrong).len() > WRONG_TOKENS

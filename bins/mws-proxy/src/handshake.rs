@@ -120,7 +120,7 @@ impl Proxy {
             let shaken = http.handshake().await?;
             return Ok(self.own_session(message, id, &shaken, caller));
         }
-        let sent = http.send(Method::POST, headers::forwarded(&headers), as_ours(message).into());
+        let sent = http.send(Method::POST, http.forwarded(&headers), as_ours(message).into());
         let response = sent.await?;
         if response.status().is_server_error() {
             let status = response.status().as_u16();
@@ -156,7 +156,7 @@ impl Proxy {
             Ok(shaken) if shaken.era == Era::Session => {
                 return reply::json(200, rpc::result(id, &bridge::discover_result(&shaken.result)));
             }
-            Ok(_) => match self.discover_modern(headers, message, caller).await {
+            Ok(shaken) => match self.discover_modern(headers, message, caller, &shaken).await {
                 Ok(reply) => return reply,
                 Err(fault) => fault,
             },
@@ -169,6 +169,7 @@ impl Proxy {
             (None, Some(raw)) => bridge::discover_result(raw.get()),
             (None, None) => bridge::discover_result(&bridge::unknown_server()),
         };
+        let result = bridge::with_tools(&result).unwrap_or(result);
         reply::json(200, rpc::result(id, &result))
     }
 
@@ -177,16 +178,21 @@ impl Proxy {
         headers: HeaderMap,
         message: &Message<'_>,
         caller: Caller,
+        shaken: &Handshake,
     ) -> Result<Reply, Fault> {
         let mut out = Outgoing::of(message, headers, caller);
         match &self.upstream.link {
             Link::Http(http) => {
-                let headers = headers::forwarded(&out.headers);
+                let headers = http.forwarded(&out.headers);
                 let sent = http.send(Method::POST, headers, out.take_named().into());
                 let response = self.in_time(sent).await?;
                 self.learn(response, &out.id).await
             }
-            Link::Stdio(_) => Ok(self.forward(out, None).await),
+            Link::Stdio(_) => {
+                let result = bridge::with_tools(&shaken.result);
+                let result = result.as_deref().unwrap_or(&shaken.result);
+                Ok(reply::json(200, rpc::result(&out.id, result)))
+            }
         }
     }
 

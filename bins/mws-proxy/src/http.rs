@@ -102,7 +102,8 @@ impl Door {
         if count.load(Ordering::Acquire) > most {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED);
         }
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
+        guard.keep_token(&mut parts.headers);
         let proxy = self.proxy.get();
         let reply = if is_post {
             match self.read(incoming).await {

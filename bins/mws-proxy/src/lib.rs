@@ -6,6 +6,7 @@
 //! a request is never put at risk to record it.
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
+mod advice;
 mod batch;
 mod body;
 mod bridge;
@@ -30,6 +31,7 @@ mod listing;
 mod lock;
 mod memory;
 mod meta;
+mod notify;
 mod pipe;
 mod proxy;
 mod reload;
@@ -42,6 +44,7 @@ mod setup;
 mod sse;
 mod streams;
 mod tail;
+mod timer;
 mod upstream;
 mod working_set;
 

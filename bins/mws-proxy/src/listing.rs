@@ -1,21 +1,34 @@
 //! What `tools/list` shows: the meta-tools, then the working set.
 //!
 //! Invariant: the same catalog, working set and settings give the same bytes, which clients' prompt
-//! caches depend on.
-//! Deliberately absent: the rest of the list result; see [`crate::proxy`].
+//! caches depend on; they are made once, however often they are asked for.
+//! Deliberately absent: when to make them anew; see [`crate::proxy`].
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-use mws_catalog::{ListingOptions, client_problem};
+use mws_catalog::{ListingOptions, META_TOOLS, client_problem};
 
+use crate::bridge;
 use crate::catalog::Tools;
+use crate::edit::Object;
 use crate::meta;
+use crate::rpc::Era;
+use crate::session_bridge::strict_tools;
+
+/// The longest a listing may be kept by a client, in milliseconds: the working set may change.
+const TTL_MS: u64 = 60_000;
 
 /// A rendered listing.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// The `tools` array.
-    pub(crate) json: String,
+    /// Size of the `tools` array.
+    pub(crate) bytes: u64,
+    /// The whole result, for stateless clients and for sessions.
+    modern: String,
+    session: String,
+    /// For sessions in front of a stateless upstream; made when the first of them asks.
+    strict: OnceLock<String>,
     /// Names in it, without the meta-tools.
     pub(crate) names: BTreeSet<String>,
 }
@@ -49,11 +62,55 @@ impl Listing {
                 names.insert(name.clone());
             }
         }
-        Self { json: format!("[{}]", parts.join(",")), names }
+        let list = format!("[{}]", parts.join(","));
+        let rest = tools.map(|tools| tools.rest.as_str());
+        let (modern, session) =
+            (result(&list, rest, Era::Modern), result(&list, rest, Era::Session));
+        Self { bytes: list.len() as u64, modern, session, strict: OnceLock::new(), names }
+    }
+
+    /// The result of `tools/list` for a client of this era.
+    pub(crate) fn result(&self, era: Era) -> &str {
+        match era {
+            Era::Modern => &self.modern,
+            Era::Session => &self.session,
+        }
+    }
+
+    /// The result for a session that is carried over to a stateless upstream.
+    pub(crate) fn strict_result(&self) -> &str {
+        self.strict.get_or_init(|| {
+            let mut result = Object::of(Some(&self.session));
+            let list = result.get("tools").map(strict_tools);
+            result.set("tools", list.unwrap_or_default());
+            result.to_json()
+        })
     }
 
     /// Number of tools shown, meta-tools included.
     pub(crate) fn len(&self) -> u64 {
-        self.names.len() as u64 + meta::NAMES.len() as u64
+        self.names.len() as u64 + META_TOOLS.len() as u64
     }
+}
+
+/// The upstream's result with this list in it, as a client of `era` takes it.
+fn result(list: &str, rest: Option<&str>, era: Era) -> String {
+    let mut result = Object::of(None);
+    result.set("tools", list);
+    for (key, value) in Object::of(rest).into_members() {
+        result.set(&key, value);
+    }
+    match era {
+        Era::Modern => {
+            let ttl = result.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok()).unwrap_or(0);
+            result.set("ttlMs", ttl.min(TTL_MS).to_string());
+            bridge::complete(&mut result, "tools/list");
+        }
+        Era::Session => {
+            for key in ["resultType", "ttlMs", "cacheScope"] {
+                result.remove(key);
+            }
+        }
+    }
+    result.to_json()
 }

@@ -4,12 +4,9 @@
 //! result, since clients take a JSON-RPC error for a broken server.
 //! Deliberately absent: ranking and forwarding.
 
-use mws_catalog::json;
+use mws_catalog::{META_TOOLS, json};
 
 use crate::edit::Edits;
-
-/// Names of the meta-tools.
-pub(crate) const NAMES: [&str; 2] = ["search_tools", "call_tool"];
 
 const SEARCH_TOOLS: &str = r#"{"name":"search_tools","description":"Find a tool for a task among all tools of this server; most are not listed. Returns the best matches with input schemas. Query by task (\"share a file\"), exact tool name, or backend; empty lists everything by name. Run a match with call_tool.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, a tool name, or a backend"}}},"annotations":{"title":"Search tools","readOnlyHint":true,"openWorldHint":false}"#;
 
@@ -25,7 +22,7 @@ pub(crate) fn definitions(always_load: bool) -> Vec<String> {
 
 /// True for a name that means a meta-tool.
 pub(crate) fn is_meta(name: &str) -> bool {
-    NAMES.contains(&name)
+    META_TOOLS.contains(&name)
 }
 
 /// The query in the arguments of `search_tools`; empty when there is none.
@@ -107,7 +104,7 @@ mod tests {
             let list = format!("{{\"tools\":[{}]}}", definitions(always_load).join(","));
             let (catalog, rejected) = mws_catalog::Catalog::parse(list.as_bytes()).expect("a list");
             let names: Vec<_> = catalog.tools().iter().map(mws_catalog::Tool::name).collect();
-            assert_eq!((names.as_slice(), rejected.len()), (&NAMES[..], 0));
+            assert_eq!((names.as_slice(), rejected.len()), (&META_TOOLS[..], 0));
             assert_eq!(list.matches("alwaysLoad").count(), if always_load { 2 } else { 0 });
         }
     }

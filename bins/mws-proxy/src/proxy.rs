@@ -14,6 +14,7 @@ use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
+use crate::advice::Advice;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
@@ -24,15 +25,13 @@ use crate::headers;
 use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
+use crate::notify::{self, Notifier};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
 use crate::upstream::Upstream;
 use crate::working_set;
-
-/// The longest a listing may be kept by a client, in milliseconds: the working set may change.
-const TTL_MS: u64 = 60_000;
 
 /// Everything a request needs.
 pub(crate) struct Proxy {
@@ -47,6 +46,8 @@ pub(crate) struct Proxy {
     pub(crate) rules: Rules,
     /// Which tools exist for clients.
     pub(crate) tools: ToolRules,
+    /// There when clients are to hear of a changed listing.
+    pub(crate) notifier: Option<Notifier>,
     pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }
@@ -106,6 +107,13 @@ impl Proxy {
             (Some("server/discover"), Some(id)) => {
                 self.discover(headers, &message, id, caller).await
             }
+            (Some("subscriptions/listen"), Some(id)) if notify::asks_for_tools(&message) => {
+                let reply = self.forward(Outgoing::of(&message, headers, caller), None).await;
+                match &self.notifier {
+                    Some(notifier) => notifier.joined(reply, Some(id)),
+                    None => reply,
+                }
+            }
             (Some(_), Some(_)) => self.forward(Outgoing::of(&message, headers, caller), None).await,
             (Some(_), None) | (None, _) => self.tell(headers, &message, &caller).await,
         }
@@ -114,35 +122,19 @@ impl Proxy {
     async fn list(&self, id: &str, caller: &Caller) -> Reply {
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
-        let mut result = Object::of(None);
-        result.set("tools", listing.json.clone());
-        for (key, value) in Object::of(tools.as_ref().map(|t| t.rest.as_str())).into_members() {
-            result.set(&key, value);
-        }
-        match caller.era {
-            Era::Modern => {
-                let ttl = result.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok()).unwrap_or(0);
-                result.set("ttlMs", ttl.min(TTL_MS).to_string());
-                crate::bridge::complete(&mut result, "tools/list");
-            }
-            Era::Session => {
-                for key in ["resultType", "ttlMs", "cacheScope"] {
-                    result.remove(key);
-                }
-                let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
-                if own.is_some_and(|own| own.talk.get().is_some()) {
-                    result.set("tools", crate::session_bridge::strict_tools(&listing.json));
-                }
-            }
-        }
         self.record(Kind::List {
             listed: listing.len(),
             catalog: tools.as_ref().map_or(0, |t| t.catalog.len() as u64),
-            bytes: listing.json.len() as u64,
+            bytes: listing.bytes,
             catalog_bytes: tools.as_ref().map_or(0, |t| t.bytes),
             client: caller.client.clone(),
         });
-        reply::json(200, rpc::result(id, &result.to_json()))
+        let own = caller.session_id.as_deref().and_then(|id| self.sessions.own(id));
+        let result = match own {
+            Some(own) if own.talk.get().is_some() => listing.strict_result(),
+            _ => listing.result(caller.era),
+        };
+        reply::json(200, rpc::result(id, result))
     }
 
     async fn call(
@@ -171,8 +163,12 @@ impl Proxy {
                         return tool_error(id, &why, caller.era);
                     }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
-                    let out = self.unwrapped(headers, message, &inner, caller);
-                    self.forward(out, Some(call)).await
+                    let (out, advice) = self.unwrapped(headers, message, inner, caller);
+                    let reply = self.forward(out, Some(call)).await;
+                    match advice {
+                        Some(advice) => advice.given_with(reply, id).await,
+                        None => reply,
+                    }
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
@@ -182,8 +178,7 @@ impl Proxy {
             }
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
-                let tools = self.shelf.last();
-                let listed = self.listing(tools.as_ref()).names.contains(name);
+                let listed = self.last_listing().names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
                 let call = self.open_call(ts, name, via, &caller);
                 self.forward(Outgoing::of(message, headers, caller), Some(call)).await
@@ -196,9 +191,9 @@ impl Proxy {
         &self,
         mut headers: HeaderMap,
         message: &Message<'_>,
-        inner: &meta::Inner,
+        inner: meta::Inner,
         caller: Caller,
-    ) -> Outgoing {
+    ) -> (Outgoing, Option<Advice>) {
         let tools = self.shelf.last();
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
@@ -212,10 +207,11 @@ impl Proxy {
         let params_text = message.params.unwrap_or("{}");
         let mut params = Object::of(Some(params_text));
         params.set("name", quote(&inner.name));
-        params.set("arguments", arguments);
+        params.set("arguments", arguments.as_str());
         let mut edits = Edits::of(message.text);
         edits.replace(params_text, params.to_json());
-        Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) }
+        let out = Outgoing { text: edits.apply(), ..Outgoing::of(message, headers, caller) };
+        (out, tools.map(|tools| Advice { tools, tool: inner.name, arguments }))
     }
 
     async fn search(&self, id: &str, caller: &Caller, arguments: Option<&str>) -> Reply {
@@ -258,8 +254,12 @@ impl Proxy {
         }
         let tools = self.shelf.last()?;
         let known = tools.catalog.tools().iter().map(mws_catalog::Tool::name);
-        let near = mws_config::nearest(name, known);
-        let hint = near.map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+        let near = mws_config::nearest_names(name, known, 3);
+        let hint = if near.is_empty() {
+            String::new()
+        } else {
+            format!(" The nearest names: {}.", near.join(", "))
+        };
         Some(format!("There is no tool {name:?}.{hint} search_tools finds tools by what they do."))
     }
 
@@ -267,8 +267,14 @@ impl Proxy {
         self.shelf.last().is_some_and(|tools| tools.catalog.get(name).is_some())
     }
 
+    /// The listing that clients saw last: a call looks at no file.
+    fn last_listing(&self) -> Arc<Listing> {
+        let seen = lock(&self.rendered).as_ref().map(|rendered| Arc::clone(&rendered.listing));
+        seen.unwrap_or_else(|| self.listing(self.shelf.last().as_ref()))
+    }
+
     /// The listing for this catalog and the working set in force; rendered when one of them changed.
-    fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
+    pub(crate) fn listing(&self, tools: Option<&Arc<Tools>>) -> Arc<Listing> {
         let working_set = self.working_set();
         let mut rendered = lock(&self.rendered);
         let same = |a: Option<&Arc<Tools>>| match (a, tools) {

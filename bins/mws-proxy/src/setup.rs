@@ -21,6 +21,7 @@ use crate::finder::Finder;
 use crate::listen::{self, Listener};
 use crate::listing::Rules;
 use crate::lock::lock;
+use crate::notify::Notifier;
 use crate::proxy::Proxy;
 use crate::reload::Reload;
 use crate::rpc::Era;
@@ -108,6 +109,7 @@ pub(crate) fn build(
             pins: config.pins.iter().cloned().collect(),
         },
         tools: config.tools.clone(),
+        notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
     }))
@@ -182,6 +184,9 @@ fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
     proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid: pid() });
+    if proxy.notifier.is_some() {
+        tokio::spawn(crate::notify::watch(Arc::clone(&proxy)));
+    }
     let ahead = Arc::clone(&proxy);
     tokio::spawn(async move { ahead.shelf.refresh(Era::Session, Duration::from_secs(30)).await });
     Ok(proxy)

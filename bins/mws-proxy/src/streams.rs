@@ -12,7 +12,6 @@ use tokio::sync::mpsc::{self, Sender, WeakSender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::headers;
 use crate::http::refuse;
 use crate::lock::lock;
 use crate::proxy::Proxy;
@@ -28,6 +27,18 @@ impl Proxy {
         method: &Method,
         headers: &HeaderMap,
     ) -> Reply {
+        let reply = self.stream_or_end(method, headers).await;
+        match &self.notifier {
+            // The upstream has no stream for sessions, but we have something to say.
+            Some(notifier) if reply.status() == StatusCode::METHOD_NOT_ALLOWED => {
+                notifier.joined(self.streams.open().0, None)
+            }
+            Some(notifier) => notifier.joined(reply, None),
+            None => reply,
+        }
+    }
+
+    async fn stream_or_end(self: &Arc<Self>, method: &Method, headers: &HeaderMap) -> Reply {
         let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
         if version.is_some_and(|version| version >= MODERN) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
@@ -54,7 +65,7 @@ impl Proxy {
             }
             Link::Stdio(_) => self.streams.open().0,
             Link::Http(http) => {
-                let mut headers = headers::forwarded(headers);
+                let mut headers = http.forwarded(headers);
                 let opened = match &caller {
                     Some(caller) => self.use_upstream_session(http, caller, &mut headers).await,
                     None => Ok(None),

@@ -13,6 +13,6 @@ mod tool;
 
 pub use backends::{Backend, Backends, is_verb};
 pub use catalog::{Catalog, CatalogError, Rejected};
-pub use listing::{ListingOptions, client_problem};
+pub use listing::{ListingOptions, META_TOOLS, client_problem};
 pub use slim::slim;
 pub use tool::Tool;

@@ -12,6 +12,9 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// The longest tool name that clients pass on to a model, in characters.
 const CLIENT_NAME_LIMIT: usize = 64;
 
+/// The tools that the proxy adds. A tool of the upstream with such a name is not listed.
+pub const META_TOOLS: [&str; 2] = ["search_tools", "call_tool"];
+
 /// What is changed in a listed tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListingOptions {

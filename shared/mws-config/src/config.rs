@@ -56,6 +56,8 @@ pub struct Upstream {
     pub protocol: Option<String>,
     /// How long a request may go without a word of the upstream.
     pub timeout_seconds: u32,
+    /// Pass the client's `Authorization` header on.
+    pub forward_authorization: bool,
 }
 
 /// How the upstream is reached.
@@ -143,6 +145,7 @@ impl Config {
                 },
                 protocol: None,
                 timeout_seconds: 300,
+                forward_authorization: false,
             },
             listen: Listen {
                 host: "127.0.0.1".into(),

@@ -19,7 +19,7 @@ mod url;
 pub use config::{Config, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
 pub use listen::{Listen, Token, TokenSource};
 pub use load::{ConfigError, Loaded, load, parse};
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_names};
 pub use paths::Places;
 pub use secret::Secret;
 pub use template::default_config;

@@ -182,8 +182,9 @@ fn upstream(
     if timeout_seconds == 0 {
         return Err("upstream.timeoutSeconds: 0 leaves no time to answer".into());
     }
+    let forward_authorization = fields.flag("forwardAuthorization", false)?;
     fields.unknown(warnings);
-    Ok(Upstream { kind, protocol, timeout_seconds })
+    Ok(Upstream { kind, protocol, timeout_seconds, forward_authorization })
 }
 
 fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {

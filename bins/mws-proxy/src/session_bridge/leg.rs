@@ -61,7 +61,7 @@ impl Leg {
         let started = std::time::Instant::now();
         let message = Message::parse(text.as_bytes());
         let message = message.map_err(|why| Fault::new(FaultKind::Protocol, why))?;
-        let headers = stateless_headers(proxy, client, &message);
+        let headers = stateless_headers(proxy, http, client, &message);
         let sent = http.send(Method::POST, headers, Bytes::copy_from_slice(text.as_bytes()));
         let response = sent.await?;
         proxy.note_refusal(&response, started);
@@ -121,8 +121,13 @@ impl Leg {
 }
 
 /// The client's headers, with those that mirror the stateless body.
-fn stateless_headers(proxy: &Proxy, client: &HeaderMap, message: &Message<'_>) -> HeaderMap {
-    let mut map = headers::forwarded(client);
+fn stateless_headers(
+    proxy: &Proxy,
+    http: &Http,
+    client: &HeaderMap,
+    message: &Message<'_>,
+) -> HeaderMap {
+    let mut map = http.forwarded(client);
     for name in [SESSION_ID, "last-event-id"] {
         map.remove(name);
     }

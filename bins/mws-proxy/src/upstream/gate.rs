@@ -29,6 +29,8 @@ const FORBIDDEN: u32 = 3;
 pub(crate) struct Gate {
     /// False as long as nothing is wrong, which is nearly always.
     troubled: AtomicBool,
+    /// The credentials are the clients' own: what one may not do says nothing of the others.
+    lent: bool,
     state: Mutex<State>,
 }
 
@@ -43,6 +45,11 @@ struct State {
 }
 
 impl Gate {
+    /// `lent` says that requests bear the credentials of clients.
+    pub(crate) fn new(lent: bool) -> Self {
+        Self { lent, ..Self::default() }
+    }
+
     /// Lets a request pass or says why not; `own` is one of the proxy's own.
     pub(crate) fn enter(&self, own: bool) -> Result<(), Fault> {
         if !self.troubled.load(Ordering::Acquire) {
@@ -66,12 +73,20 @@ impl Gate {
     }
 
     /// Learns from the head of an answer.
-    pub(crate) fn saw(&self, status: StatusCode, headers: &HeaderMap, own: bool) {
+    ///
+    /// # Errors
+    /// For an answer that is not to be passed on: a client would think that it is asked itself.
+    pub(crate) fn saw(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        own: bool,
+    ) -> Result<(), Fault> {
         let code = status.as_u16();
         let asks_for_pause = code == 429 || (code == 503 && headers.contains_key(RETRY_AFTER));
-        let refuses = matches!(code, 401 | 403 | 407 | 508);
+        let refuses = code == 508 || (matches!(code, 401 | 403 | 407) && !self.lent);
         if !refuses && !asks_for_pause && !self.troubled.load(Ordering::Acquire) {
-            return;
+            return Ok(());
         }
         let mut state = lock(&self.state);
         let now = Instant::now();
@@ -100,6 +115,10 @@ impl Gate {
         }
         let troubled = state.until.is_some() || state.own_until.is_some() || state.forbidden > 0;
         self.troubled.store(troubled, Ordering::Release);
+        if refuses && code != 403 {
+            return Err(Fault::new(FaultKind::Http, state.why.clone()));
+        }
+        Ok(())
     }
 }
 
@@ -117,7 +136,7 @@ mod tests {
             if gate.enter(own(second)).is_ok() {
                 passed += 1;
                 let status = StatusCode::from_u16(status).expect("a status");
-                gate.saw(status, &HeaderMap::new(), own(second));
+                let _ = gate.saw(status, &HeaderMap::new(), own(second));
             }
             tokio::time::advance(Duration::from_secs(5)).await;
         }
@@ -141,7 +160,7 @@ mod tests {
             let gate = Gate::default();
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, asked.parse().expect("a value"));
-            gate.saw(StatusCode::TOO_MANY_REQUESTS, &headers, false);
+            let _ = gate.saw(StatusCode::TOO_MANY_REQUESTS, &headers, false);
             assert!(gate.enter(false).is_ok(), "a client waits");
             tokio::time::advance(Duration::from_millis(kept * 1000 - 100)).await;
             assert!(gate.enter(true).is_err(), "{asked}");
@@ -154,15 +173,15 @@ mod tests {
     async fn one_forbidden_call_closes_nothing_and_one_success_opens_all() {
         let (gate, none) = (Gate::default(), HeaderMap::new());
         for _ in 0..2 {
-            gate.saw(StatusCode::FORBIDDEN, &none, false);
+            let _ = gate.saw(StatusCode::FORBIDDEN, &none, false);
             assert!(gate.enter(false).is_ok() && gate.enter(true).is_ok());
         }
-        gate.saw(StatusCode::OK, &none, false);
-        gate.saw(StatusCode::UNAUTHORIZED, &none, true);
+        let _ = gate.saw(StatusCode::OK, &none, false);
+        let _ = gate.saw(StatusCode::UNAUTHORIZED, &none, true);
         assert!(gate.enter(false).is_err());
         tokio::time::advance(PARK).await;
         assert!(gate.enter(false).is_ok() && gate.enter(false).is_err(), "one tries for all");
-        gate.saw(StatusCode::OK, &none, false);
+        let _ = gate.saw(StatusCode::OK, &none, false);
         assert!(gate.enter(false).is_ok() && gate.enter(true).is_ok());
     }
 }

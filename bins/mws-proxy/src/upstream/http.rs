@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use mws_catalog::json;
 
 use crate::body;
@@ -25,16 +23,12 @@ use crate::lock::lock;
 use crate::memory::Memory;
 use crate::reply::Reply;
 use crate::rpc::{Era, META_VERSION, Message};
+use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
 use crate::upstream::gate::Gate;
 use crate::upstream::own_request;
+use crate::upstream::pool::{Failed, Pool};
 
-#[cfg(feature = "tls")]
-type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
-#[cfg(not(feature = "tls"))]
-type Connector = HttpConnector;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For a request of our own.
 const OWN_TIMEOUT: Duration = Duration::from_secs(60);
 /// For each step of a handshake.
@@ -48,6 +42,9 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
+    /// own requests need one, too.
+    lent: Option<Mutex<Option<HeaderValue>>>,
     /// The configuration says that the upstream has no sessions.
     stateless: bool,
 }
@@ -69,7 +66,8 @@ struct Seen {
 /// What sends requests; cheap to clone.
 #[derive(Clone)]
 struct Sender {
-    client: Client<Connector, Full<Bytes>>,
+    pool: Arc<Pool>,
+    timer: LazyTimer,
     uri: Uri,
     headers: HeaderMap,
     gate: Arc<Gate>,
@@ -84,6 +82,7 @@ impl Http {
         forced: bool,
         memory: Arc<Memory>,
         timeout: Duration,
+        forward_authorization: bool,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
         let mut headers = HeaderMap::new();
@@ -94,23 +93,44 @@ impl Http {
             value.set_sensitive(true);
             headers.append(header, value);
         }
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build(connector(&uri)?);
+        let pool = Arc::new(Pool::new(&uri)?);
         Ok(Self {
-            sender: Sender { client, uri, headers, gate: Arc::default(), timeout },
+            sender: Sender {
+                pool,
+                timer: LazyTimer::default(),
+                uri,
+                headers,
+                gate: Arc::new(Gate::new(forward_authorization)),
+                timeout,
+            },
             stateless: forced && known == Known::Modern,
             known: Mutex::new(known),
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
+            lent: forward_authorization.then(Mutex::default),
         })
     }
 
     /// How long an answer may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.sender.timeout
+    }
+
+    /// The client's headers as this upstream gets them.
+    pub(crate) fn forwarded(&self, client: &HeaderMap) -> HeaderMap {
+        let mut headers = headers::forwarded(client);
+        if let (Some(lent), Some(value)) = (&self.lent, client.get(AUTHORIZATION)) {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            *lock(lent) = Some(value.clone());
+            headers.insert(AUTHORIZATION, value);
+        }
+        headers
+    }
+
+    fn lent(&self) -> Option<HeaderValue> {
+        self.lent.as_ref().and_then(|lent| lock(lent).clone())
     }
 
     /// Sends a request as given and returns the response with its body still to come.
@@ -173,14 +193,15 @@ impl Http {
 
     /// Posts one message of a handshake; keeps the session id and version that come back.
     fn exchange(&self, seen: Arc<Mutex<Seen>>) -> Exchange {
-        let sender = self.sender.clone();
+        let (sender, lent) = (self.sender.clone(), self.lent());
         Arc::new(move |text: String| {
-            let (sender, seen) = (sender.clone(), Arc::clone(&seen));
+            let (sender, seen, lent) = (sender.clone(), Arc::clone(&seen), lent.clone());
             Box::pin(async move {
                 let Seen { session_id, version } = lock(&seen).clone();
-                let headers = own_headers(&text, session_id.as_deref(), version.as_deref());
-                let sent =
-                    sender.send(Method::POST, headers, text.clone().into(), Some(PROBE_TIMEOUT));
+                let (session, version) = (session_id.as_deref(), version.as_deref());
+                let headers = own_headers(&text, session, version, lent);
+                let body = text.clone().into();
+                let sent = sender.send(Method::POST, headers, body, Some(PROBE_TIMEOUT));
                 let response = sent.await?;
                 let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
                 if let Some(session) = session {
@@ -202,7 +223,8 @@ impl Http {
             let control = self.control().await?;
             let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
-            let headers = own_headers(&text, session, Some(&control.shaken.version));
+            let version = Some(control.shaken.version.as_str());
+            let headers = own_headers(&text, session, version, self.lent());
             let sent = self.sender.send(Method::POST, headers, text.into(), Some(OWN_TIMEOUT));
             let response = sent.await?;
             match refused_session(response, session).await? {
@@ -241,26 +263,23 @@ impl Sender {
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
-        match tokio::time::timeout(timeout, self.client.request(request)).await {
-            Ok(Ok(response)) => {
-                self.gate.saw(response.status(), response.headers(), own.is_some());
-                // Whoever sends on a refusal of the proxy's credentials makes clients ask for their own.
-                if response.status() == StatusCode::UNAUTHORIZED {
-                    self.gate.enter(true)?;
-                }
+        match self.timer.within(timeout, self.pool.request(request)).await {
+            Some(Ok(response)) => {
+                self.gate.saw(response.status(), response.headers(), own.is_some())?;
                 Ok(response.map(body::passed))
             }
-            Ok(Err(e)) if e.is_connect() => Err(self.unreachable(&e)),
-            Ok(Err(_)) => Err(Fault::new(FaultKind::Closed, "the upstream closed the connection")),
-            Err(_) => Err(silent(timeout)),
+            Some(Err(Failed::Connect(e))) => Err(self.unreachable(&*e)),
+            Some(Err(Failed::Closed)) => {
+                Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
+            }
+            None => Err(silent(timeout)),
         }
     }
 
     /// Names the host only: a URL may hold secrets in its user info or query.
-    fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Fault {
-        let mut cause: &dyn std::error::Error = error;
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Fault {
+        let mut cause = error;
         while let Some(next) = cause.source() {
             cause = next;
         }
@@ -277,37 +296,6 @@ fn silent(after: Duration) -> Fault {
     Fault::new(FaultKind::Timeout, format!("the upstream did not answer in {} s", after.as_secs()))
 }
 
-#[cfg(feature = "tls")]
-fn connector(uri: &Uri) -> Result<Connector, String> {
-    let mut http = plain();
-    http.enforce_http(false);
-    let builder = hyper_rustls::HttpsConnectorBuilder::new();
-    // The root certificates cost memory; only an https upstream needs them.
-    let builder = if uri.scheme_str() == Some("https") {
-        builder.with_native_roots().map_err(|e| format!("cannot load root certificates: {e}"))?
-    } else {
-        let roots = rustls::RootCertStore::empty();
-        let config = rustls::ClientConfig::builder();
-        builder.with_tls_config(config.with_root_certificates(roots).with_no_client_auth())
-    };
-    Ok(builder.https_or_http().enable_http1().wrap_connector(http))
-}
-
-#[cfg(not(feature = "tls"))]
-fn connector(uri: &Uri) -> Result<Connector, String> {
-    if uri.scheme_str() == Some("https") {
-        return Err("upstream.url: this build has no TLS; use an http URL".into());
-    }
-    Ok(plain())
-}
-
-fn plain() -> HttpConnector {
-    let mut http = HttpConnector::new();
-    http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    http
-}
-
 /// `result.protocolVersion` of an answer to `initialize`.
 fn negotiated(answer: &str) -> Option<String> {
     let result = Message::parse(answer.as_bytes()).ok()?.result?;
@@ -316,8 +304,14 @@ fn negotiated(answer: &str) -> Option<String> {
 }
 
 /// Headers of a message of our own; `version` is the negotiated one.
-fn own_headers(text: &str, session: Option<&str>, version: Option<&str>) -> HeaderMap {
+fn own_headers(
+    text: &str,
+    session: Option<&str>,
+    version: Option<&str>,
+    lent: Option<HeaderValue>,
+) -> HeaderMap {
     let mut map = HeaderMap::new();
+    map.extend(lent.map(|value| (AUTHORIZATION, value)));
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     headers::set(&mut map, headers::INSTANCE, headers::instance());

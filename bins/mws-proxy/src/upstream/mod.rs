@@ -8,8 +8,11 @@ mod child;
 mod conn;
 mod gate;
 mod http;
+mod pool;
 mod respawn;
 mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +61,9 @@ impl Upstream {
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
-                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), timeout)?;
+                let lends = config.upstream.forward_authorization;
+                let memory = Arc::clone(&memory);
+                let http = Http::new(url, resolved, known, forced, memory, timeout, lends)?;
                 Link::Http(Box::new(http))
             }
             UpstreamKind::Command { command, args, env: vars, cwd } => {

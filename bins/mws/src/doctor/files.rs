@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use mws_catalog::{Catalog, Tool, client_problem};
+use mws_catalog::{Catalog, META_TOOLS, Tool, client_problem};
 use mws_config::Config;
 use mws_event::{Event, Kind};
 use mws_state::{StateDir, read_events, read_file};
@@ -85,6 +85,10 @@ pub(super) fn catalog(state: &StateDir, config: &Config) -> Vec<Finding> {
             format!("{unsafe_tools} tools would upset clients, so they are not listed by use");
         findings.push(Finding::new(Level::Warn, what, text).hint("call_tool still reaches them"));
     }
+    findings.extend(META_TOOLS.iter().filter(|name| catalog.get(name).is_some()).map(|name| {
+        let text = format!("the upstream has a tool '{name}' of its own, which is not listed");
+        Finding::new(Level::Warn, what, text).hint("call_tool still reaches it")
+    }));
     findings.extend(config.pins.iter().filter_map(|pin| pinned(pin, &catalog, config)));
     findings
 }

@@ -1,0 +1,141 @@
+//! Connections to an HTTP upstream, kept for the next request.
+//!
+//! Invariant: a request goes out once; it is sent again only where nothing of it was sent. A request
+//! that is given up closes its connection, which the upstream can take for a cancellation.
+//! Deliberately absent: timers. A connection that was idle for long is dropped when its turn comes.
+
+use std::error::Error;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::lock::lock;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than that and something between may have forgotten the connection.
+const IDLE: Duration = Duration::from_secs(30);
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why there is no response.
+pub(crate) enum Failed {
+    /// There is no connection.
+    Connect(Cause),
+    /// The connection ended before a response came.
+    Closed,
+}
+
+/// The connections to one upstream.
+pub(crate) struct Pool {
+    host: String,
+    port: u16,
+    host_header: HeaderValue,
+    target: Uri,
+    #[cfg(feature = "tls")]
+    tls: Option<super::tls::Tls>,
+    kept: Mutex<Vec<Kept>>,
+}
+
+struct Kept {
+    sender: SendRequest<Full<Bytes>>,
+    used: Instant,
+}
+
+impl Pool {
+    /// Connects to nobody yet.
+    ///
+    /// # Errors
+    /// A URL that cannot be used, or no root certificates.
+    pub(crate) fn new(uri: &Uri) -> Result<Self, String> {
+        let is_https = uri.scheme_str() == Some("https");
+        let host = uri.host().ok_or("upstream.url: has no host")?;
+        let host_header = match uri.port() {
+            Some(port) => HeaderValue::from_str(&format!("{host}:{port}")),
+            None => HeaderValue::from_str(host),
+        };
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        if is_https && cfg!(not(feature = "tls")) {
+            return Err("upstream.url: this build has no TLS; use an http URL".into());
+        }
+        let host = host.trim_matches(['[', ']']);
+        Ok(Self {
+            host: host.to_owned(),
+            port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
+            host_header: host_header.map_err(|e| format!("upstream.url: {e}"))?,
+            target: target.parse().map_err(|e| format!("upstream.url: {e}"))?,
+            #[cfg(feature = "tls")]
+            tls: is_https.then(|| super::tls::Tls::new(host)).transpose()?,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Sends a request; its target and `Host` are those of the URL.
+    pub(crate) async fn request(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failed> {
+        *request.uri_mut() = self.target.clone();
+        request.headers_mut().insert(HOST, self.host_header.clone());
+        while let Some(mut sender) = self.take() {
+            match sender.try_send_request(request).await {
+                Ok(response) => {
+                    self.keep(sender);
+                    return Ok(response);
+                }
+                Err(mut e) => request = e.take_message().ok_or(Failed::Closed)?,
+            }
+        }
+        let mut sender = self.connect().await.map_err(Failed::Connect)?;
+        let response = sender.send_request(request).await.map_err(|_| Failed::Closed)?;
+        self.keep(sender);
+        Ok(response)
+    }
+
+    /// A connection whose last response was read to its end.
+    fn take(&self) -> Option<SendRequest<Full<Bytes>>> {
+        let mut kept = lock(&self.kept);
+        kept.retain(|kept| !kept.sender.is_closed());
+        let at = kept.iter().rposition(|kept| kept.sender.is_ready())?;
+        let taken = kept.swap_remove(at);
+        (taken.used.elapsed() < IDLE).then_some(taken.sender)
+    }
+
+    fn keep(&self, sender: SendRequest<Full<Bytes>>) {
+        lock(&self.kept).push(Kept { sender, used: Instant::now() });
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Cause> {
+        let opening = async {
+            let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+            stream.set_nodelay(true)?;
+            #[cfg(feature = "tls")]
+            if let Some(tls) = &self.tls {
+                return opened(tls.connect(stream).await?).await;
+            }
+            opened(stream).await
+        };
+        let late = || format!("no connection in {} s", CONNECT_TIMEOUT.as_secs()).into();
+        tokio::time::timeout(CONNECT_TIMEOUT, opening).await.unwrap_or_else(|_| Err(late()))
+    }
+}
+
+async fn opened(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<SendRequest<Full<Bytes>>, Cause> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(async move {
+        if let Err(e) = connection.await {
+            tracing::debug!("A connection to the upstream ended early: {e}.");
+        }
+    });
+    Ok(sender)
+}
