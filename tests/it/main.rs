@@ -23,8 +23,14 @@ mod gold;
 mod harness;
 /// Rules of the repository.
 mod layout;
+/// The fault matrix.
+mod matrix;
+/// The rows of it that are about a process.
+mod matrix_child;
 /// The listing and the two meta-tools.
 mod meta;
+/// More than there is room for.
+mod overload;
 /// From a transcript to a listed tool, and pipes.
 mod pipeline;
 /// Nothing is left behind.
@@ -47,3 +53,5 @@ mod stdio;
 mod talk;
 /// Upstreams behind https.
 mod tls;
+/// Which tools exist for clients.
+mod tools;

@@ -15,5 +15,6 @@ pub mod peer;
 pub mod pipe;
 pub mod raw;
 pub mod real;
+pub mod relay;
 pub mod script;
 pub mod stub;

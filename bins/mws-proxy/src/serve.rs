@@ -23,7 +23,6 @@ use crate::http::{Door, REQUESTS, no_room};
 use crate::line::{Line, Lines, Wire};
 use crate::listen::{Listener, Socket};
 use crate::proxy::Proxy;
-use crate::timer::LazyTimer;
 
 const DRAIN: Duration = Duration::from_secs(10);
 const HEADER_BYTES: usize = 64 * 1024;
