@@ -128,6 +128,15 @@ impl Search {
     }
 }
 
+impl Upstream {
+    /// True when the file itself holds a header or variable, rather than where to find it.
+    pub fn holds_secrets(&self) -> bool {
+        let (UpstreamKind::Http { headers: values, .. }
+        | UpstreamKind::Command { env: values, .. }) = &self.kind;
+        values.iter().any(|(_, value)| value.is_literal())
+    }
+}
+
 impl Default for Thresholds {
     fn default() -> Self {
         Self { min_sessions: 2, min_calls: 1, window_days: 30, keep_days: 60, pin_decay_days: 90 }

@@ -42,6 +42,12 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl From<String> for ConfigError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
 /// Reads the file named by `flag`, else the one that `places` gives. A missing file means
 /// defaults, unless it was named by the flag or by `$MWS_CONFIG`.
 ///
