@@ -37,14 +37,20 @@ mod pipeline;
 mod privacy;
 /// Upstream processes that misbehave.
 mod process;
+/// Definitions that change, and the start without history.
+mod promised;
 /// What the proxy adds to a server.
 mod promises;
+/// What a stateless upstream asks a session client.
+mod questions;
 /// Servers and clients written by others.
 mod real;
 /// What is written about a call.
 mod record;
 /// Files published while the proxy runs.
 mod reload;
+/// The history walked again.
+mod replay;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.

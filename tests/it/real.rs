@@ -56,6 +56,29 @@ fn clients_reach_mcp_server_git() {
 }
 
 #[test]
+fn session_clients_reach_a_server_that_is_spoken_to_without_sessions() {
+    let Some(parts) = parts() else { return };
+    let lab = Lab::new();
+    let upstream = git(&parts, &lab);
+    let Target::Command(words) = &upstream.target else { unreachable!() };
+    let server = json!({"command": words[0], "args": words[1..], "protocol": "2026-07-28"});
+    let home = Lab::with_config(&json!({"upstream": server}));
+    let proxy = home.proxy(&[]);
+    let through = Target::Url(proxy.url.clone());
+    for client in [Client::TypeScript, Client::Python, Client::Inspector] {
+        let calls = &upstream.calls[..2];
+        let direct = parts.run(&lab, client, "legacy", &upstream.target, &direct_steps(calls));
+        let got = parts.run(&lab, client, "legacy", &through, &proxied_steps(calls));
+        assert_eq!(names(&got[0]), ["search_tools", "call_tool"], "{client:?}");
+        found(&got[1], &direct[0], calls[0].0, &format!("{client:?}"));
+        for (number, (name, _)) in calls.iter().enumerate() {
+            let wrapped = settled(&got[2 + 2 * number]);
+            assert_eq!(wrapped, settled(&direct[1 + number]), "{client:?}: {name}");
+        }
+    }
+}
+
+#[test]
 fn the_tap_sees_the_same_bytes_from_stdio_servers() {
     let Some(parts) = parts() else { return };
     let lab = Lab::new();

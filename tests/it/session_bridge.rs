@@ -109,13 +109,16 @@ fn a_result_loses_what_only_the_stateless_protocol_has() {
 
 #[test]
 fn progress_comes_under_the_client_s_own_token() {
-    for mut way in ways(&Script::new(Era::Stateless), "{}") {
-        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1.0}}"#;
-        let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
-        let Some(stub) = &way.stub else { continue };
-        let pieces = [progress.replace("TOKEN", "\"mine\""), answer.to_owned()];
-        let pieces = pieces.iter().map(|text| format!("data: {text}\n\n")).collect();
-        stub.play(Script::new(Era::Stateless).on("tools/call", "", Act::Stream(pieces)));
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1.0}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    // On a pipe the token is the proxy's own, which is the id.
+    let lines = vec![progress.replace("TOKEN", "$ID"), answer.to_owned()];
+    for mut way in ways(&script().on("tools/call", "", Act::Stream(lines)), "{}") {
+        if let Some(stub) = &way.stub {
+            let pieces = [&progress.replace("TOKEN", "\"mine\""), answer];
+            let pieces = pieces.iter().map(|text| format!("data: {text}\n\n")).collect();
+            stub.play(script().on("tools/call", "", Act::Stream(pieces)));
+        }
         way.start("5", "tools/call", r#"{"name":"plum_dry","_meta":{"progressToken":"mine"}}"#);
         let got = way.hear("notifications/progress");
         assert_eq!(got, progress.replace("TOKEN", "\"mine\""), "{}", way.name);
@@ -278,6 +281,37 @@ fn a_batch_is_answered_as_an_array() {
         assert_eq!(reply, want, "{}", way.name);
         way.tell("[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}]");
     }
+}
+
+#[test]
+fn a_batch_with_more_than_answers_is_a_stream() {
+    let told = r#"{"method":"notifications/message","params":{"n":1e2}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    let asks = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
+    let script = script()
+        .on("tools/call", "pear", Act::Stream(vec![format!("data: {told}\n\ndata: {answer}\n\n")]))
+        .on("tools/call", "inputResponses", result(r#"{"content":[]}"#))
+        .on("tools/call", "fig", result(asks));
+    let way = ways(&script, CAPABILITIES).swap_remove(0);
+    let peer = way.peer().unwrap();
+    let call = |id: &str, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#
+        )
+    };
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let batch =
+        format!("[{ping},{},{},{}]", call("2", "pear"), call("3", "fig"), call("4", "plum"));
+    let mut stream = peer.open("", None, &batch);
+    let mut next =
+        |text: &str| stream.line_with(text, PATIENCE).unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(next("\"id\":1,"), r#"data: {"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(next("notifications/message"), format!("data: {told}"));
+    next("\"id\":2,");
+    next("roots/list");
+    peer.post("", None, r#"[{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}]"#);
+    assert_eq!(next("\"id\":3,"), r#"data: {"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#);
+    next("plain answer");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct Way {
 }
 
 enum Front {
-    Http { peer: Peer, _proxy: Proxy, asked: Vec<RawStream>, stream: Option<RawStream> },
+    Http { peer: Peer, proxy: Proxy, asked: Vec<RawStream>, stream: Option<RawStream> },
     Pipe { pipe: Box<Pipe>, unread: Vec<String> },
 }
 
@@ -65,7 +65,7 @@ impl Way {
             let reply = peer.post("initialize", None, &hello);
             peer.session = reply.header("mcp-session-id").map(str::to_owned);
             assert!(peer.session.is_some(), "{name}: {}", reply.text());
-            let front = Front::Http { peer, _proxy: proxy, asked: Vec::new(), stream: None };
+            let front = Front::Http { peer, proxy, asked: Vec::new(), stream: None };
             (front, reply.message())
         } else {
             let mut command: Command = lab.command(bin("mws-proxy"));
@@ -147,6 +147,15 @@ impl Way {
             Front::Http { peer, .. } => Some(peer),
             Front::Pipe { .. } => None,
         }
+    }
+
+    /// A client of another session at the HTTP front.
+    #[must_use]
+    pub fn peer_of(&self, session: &str) -> Peer {
+        let Front::Http { proxy, .. } = &self.front else { panic!("{}: one session", self.name) };
+        let mut peer = Peer::stateless(&proxy.url);
+        peer.session = Some(session.to_owned());
+        peer
     }
 
     /// What the upstream has received of this method, in order.

@@ -4,12 +4,13 @@
 //! however often it was copied, success wins over failure, and the earliest time is the call's.
 //! Deliberately absent: I/O, and any knowledge of a client's format.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use mws_event::{Call, Event, Source, Timestamp};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::hashed::ByHash;
 use crate::known::{Known, Pending, better, drop_oldest_orphans};
 use crate::owner::{Links, owner};
 use crate::sighting::{Batch, Link, Outcome, Sighting};
@@ -19,7 +20,7 @@ use crate::sources::SHORT_ID;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// Calls and results by key.
-    pub(crate) known: HashMap<u128, Known>,
+    pub(crate) known: ByHash<Known>,
     /// When the sessions ended that could have made a call.
     pub(crate) ends: BTreeMap<Arc<str>, Timestamp>,
     /// What was reported, by client.
@@ -57,7 +58,7 @@ impl Calls {
     }
 
     /// Adds what is kept but must not keep a call from being reported, which it was by now.
-    pub(crate) fn put_back(&mut self, aside: HashMap<u128, Known>) {
+    pub(crate) fn put_back(&mut self, aside: ByHash<Known>) {
         for (key, known) in aside {
             self.kept.known.entry(key).or_insert(known);
         }
@@ -102,11 +103,10 @@ impl Calls {
         let between = |ts: Timestamp| ts.unix_ms().saturating_sub(call.ts.unix_ms());
         let ms = outcome.ts.and_then(|ts| u64::try_from(between(ts)).ok());
         let text = |word: &Option<Arc<str>>| word.as_deref().map(str::to_owned);
-        let id = format!("{}\0{}\0{}", call.client, call.call_id, outcome.ok);
         let (session, subagent) = owner(&call.claims, &self.links, &self.kept.ends);
         Some(Event::Call(Box::new(Call {
             client: call.client.to_string(),
-            id: Some(mws_state::hash_hex(id.as_bytes())),
+            id: self.id(key),
             src: Source::Transcript,
             session: Some(session.to_string()),
             call_id: Some(call.call_id.to_string()),
@@ -118,6 +118,13 @@ impl Calls {
             conf: Some(if outcome.why.is_inferred() { "inferred" } else { "explicit" }.to_owned()),
             ..Call::new(call.ts, &*call.tool, call.via, outcome.ok, outcome.ms.or(ms).unwrap_or(0))
         })))
+    }
+
+    /// The id of that event: always the same for this call with this outcome.
+    pub(crate) fn id(&self, key: u128) -> Option<String> {
+        let Some(Known::Call(call)) = self.kept.known.get(&key) else { return None };
+        let id = format!("{}\0{}\0{}", call.client, call.call_id, call.news()?.ok);
+        Some(mws_state::hash_hex(id.as_bytes()))
     }
 
     /// How many calls wait for a result.

@@ -23,7 +23,8 @@ pub struct Cli {
     #[arg(long, value_name = "NAME")]
     pub source: Vec<String>,
 
-    /// Forget what was read before and read everything again
+    /// Forget what was read before and read everything again; calls that are in the log are not
+    /// appended once more
     #[arg(long)]
     pub from_start: bool,
 

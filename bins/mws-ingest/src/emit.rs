@@ -3,16 +3,30 @@
 //! Invariant: the log holds the events, synced, before the state says that they were reported.
 //! Deliberately absent: a record of the run when nothing is appended to the log.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use mws_cli::{Failure, Output};
-use mws_event::{Event, Kind, Record};
-use mws_state::{Appender, StateDir, now, publish_to, writer_id};
+use mws_event::{Event, Kind, Record, Source};
+use mws_state::{Appender, StateDir, for_each_line, now, publish_to, writer_id};
 
 use crate::calls::Calls;
 
 /// Appended in one write; no segment of the log gets much longer than it should.
 const BATCH: usize = 256 * 1024;
+
+/// The ids of the calls in the log that were found in transcripts.
+pub(crate) fn logged(dir: &StateDir) -> HashSet<String> {
+    let mut ids = HashSet::new();
+    for_each_line(dir, |line| {
+        if let Ok(Event::Call(call)) = Event::parse(line)
+            && call.src == Source::Transcript
+        {
+            ids.extend(call.id);
+        }
+    });
+    ids
+}
 
 /// Appends the calls of `keys` to the log.
 ///

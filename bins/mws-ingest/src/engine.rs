@@ -13,10 +13,12 @@ use mws_state::{StateDir, now};
 
 use crate::calls::Calls;
 use crate::emit;
+use crate::hashed::ByHash;
 use crate::known::Known;
 use crate::names::Names;
 use crate::progress::Progress;
-use crate::read::{FileRead, Job, read_all};
+use crate::read::{FileRead, Job, read_all, read_file};
+use crate::scan::Window;
 use crate::state::{Files, State, save};
 use crate::walk::{Found, Walk, shown};
 
@@ -37,7 +39,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// The pace of ordinary runs.
     pub(crate) const USUAL: Self =
-        Self { bytes: 64 << 20, files: 1000, every: Duration::from_secs(1) };
+        Self { bytes: 64 << 20, files: 1000, every: Duration::from_secs(3) };
 }
 
 /// What was done since the last record of it.
@@ -61,7 +63,9 @@ pub(crate) struct Engine<'a> {
     files: Files,
     pub(crate) calls: Calls,
     /// What was known and is kept, but must not keep a call from being reported again.
-    aside: HashMap<u128, Known>,
+    aside: ByHash<Known>,
+    /// Ids of calls that are in the log though nothing is known of them.
+    logged: HashSet<String>,
     changed: bool,
     said: HashSet<String>,
     pub(crate) totals: Totals,
@@ -71,7 +75,9 @@ impl<'a> Engine<'a> {
     /// Goes on from the state in `dir`.
     pub(crate) fn start(dir: &'a StateDir, from_start: bool, pace: Option<Pace>) -> Self {
         let (mut state, damage) = State::load(dir);
-        let mut aside = HashMap::new();
+        let is_unknown = from_start || state.files.is_empty();
+        let logged = pace.filter(|_| is_unknown).map_or_else(HashSet::new, |_| emit::logged(dir));
+        let mut aside = ByHash::default();
         if from_start {
             state.files.clear();
             aside = std::mem::take(&mut state.kept).known;
@@ -84,6 +90,7 @@ impl<'a> Engine<'a> {
             fingerprint: state.fingerprint,
             files: state.files,
             aside,
+            logged,
             changed: damage.is_some(),
             said: HashSet::new(),
             totals: Totals::default(),
@@ -117,6 +124,13 @@ impl<'a> Engine<'a> {
         let started = Instant::now();
         let jobs = self.plan(walk, names.fingerprint());
         if jobs.is_empty() {
+            return Ok(());
+        }
+        if let [job] = &jobs[..] {
+            // Threads cost more than they save.
+            let read = read_file(job, names, &mut Window::new());
+            self.take(job.found.clone(), read);
+            self.totals.spent += started.elapsed();
             return Ok(());
         }
         progress.start(jobs.iter().map(|job| job.found.stamp.size));
@@ -230,14 +244,19 @@ impl<'a> Engine<'a> {
     /// When the log cannot be written.
     pub(crate) fn report(&mut self, since: Option<Timestamp>) -> Result<bool, Failure> {
         let keys = self.calls.ready(since);
-        if !keys.is_empty() {
-            emit::to_log(self.dir, &self.calls, &keys)?;
+        let is_new = |key: &u128| self.calls.id(*key).is_none_or(|id| !self.logged.contains(&id));
+        let new: Vec<u128> = match self.logged.is_empty() {
+            true => keys.clone(),
+            false => keys.iter().copied().filter(is_new).collect(),
+        };
+        if !new.is_empty() {
+            emit::to_log(self.dir, &self.calls, &new)?;
         }
         self.changed |= !keys.is_empty();
-        self.totals.calls += keys.len() as u64;
+        self.totals.calls += new.len() as u64;
         self.calls.reported(&keys);
         self.calls.pass_over();
-        Ok(!keys.is_empty())
+        Ok(!new.is_empty())
     }
 
     /// Appends the record of what was done to the log, unless that was nothing.

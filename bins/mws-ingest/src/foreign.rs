@@ -4,15 +4,15 @@
 //! Deliberately absent: the ids themselves; a hash of each is enough.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::hashed::Plain;
 use crate::sources::SHORT_ID;
 
 /// The ids of one file.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign(HashSet<u64, BuildHasherDefault<Hashed>>);
+pub(crate) struct Foreign(HashSet<u64, Plain>);
 
 impl Foreign {
     /// Adds the id of a call to another tool.
@@ -25,21 +25,5 @@ impl Foreign {
     /// Whether it is the id of such a call.
     pub(crate) fn contains(&self, id: &[u8]) -> bool {
         self.0.contains(&xxh3_64(id))
-    }
-}
-
-/// A hash is not hashed again.
-#[derive(Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64(bytes);
-    }
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

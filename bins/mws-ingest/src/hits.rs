@@ -4,6 +4,7 @@
 //! Deliberately absent: what a hit means.
 
 use memchr::memmem::Finder;
+use memchr::{memchr, memrchr};
 
 /// A place.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,18 @@ impl<'a> Hits<'a> {
             if next.is_some_and(|at| at < from) {
                 *next = finder.find(&bytes[from..]).map(|at| from + at);
             }
+        }
+    }
+
+    /// Hands each line of `bytes` with a hit to `take`.
+    pub(crate) fn each_line(&mut self, bytes: &mut [u8], mut take: impl FnMut(&mut [u8])) {
+        self.start(bytes);
+        while let Some(hit) = self.first() {
+            let start = memrchr(b'\n', &bytes[..hit.at]).map_or(0, |newline| newline + 1);
+            let rest = memchr(b'\n', &bytes[hit.at..]);
+            let end = rest.map_or(bytes.len(), |newline| hit.at + newline);
+            take(&mut bytes[start..end]);
+            self.go_on_from(end, bytes);
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Invariant: a call that was reported is never reported again but for a failure that turned out
 //! a success. Deliberately absent: reports older than [`PATIENCE_MS`] in full; their key stays.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use mws_event::{DAY_MS, Timestamp, Via};
 
+use crate::hashed::ByHash;
 use crate::sighting::Outcome;
 
 /// How long a call waits for its result, a result for its call, a failure for its success.
@@ -110,7 +110,7 @@ pub(crate) fn better(a: Outcome, b: Outcome) -> Outcome {
     if rank(&b) < rank(&a) { b } else { a }
 }
 
-pub(crate) fn drop_oldest_orphans(known: &mut HashMap<u128, Known>) {
+pub(crate) fn drop_oldest_orphans(known: &mut ByHash<Known>) {
     let orphan = |(key, known): (&u128, &Known)| match known {
         Known::Result { reported: None, seen, .. } => Some((*seen, *key)),
         _ => None,

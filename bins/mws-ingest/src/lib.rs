@@ -15,12 +15,17 @@ mod emit;
 mod engine;
 mod follow;
 mod foreign;
+#[cfg(fuzzing)]
+pub mod fuzz;
+mod gemini_cli;
+mod hashed;
 mod hits;
 mod known;
 mod lenient;
 mod names;
 mod owner;
 mod progress;
+mod qwen_code;
 mod read;
 mod records;
 mod roots;

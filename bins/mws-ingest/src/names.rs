@@ -45,6 +45,8 @@ pub(crate) fn upstream(
 /// The names under which clients know the proxy, and the upstream's tool names.
 #[derive(Debug)]
 pub(crate) struct Names {
+    /// As they are configured.
+    plain: Vec<String>,
     /// Longest first, so that a server whose name goes on after `__` wins over its prefix.
     servers: Vec<String>,
     needles: Vec<Finder<'static>>,
@@ -62,6 +64,7 @@ impl Names {
         let servers: Vec<&str> = servers.into_iter().filter(|name| !name.is_empty()).collect();
         let catalog: Vec<&str> = catalog.into_iter().collect();
         let codex = CodexNames::new(&servers, &catalog);
+        let plain = servers.iter().map(|&name| name.to_owned()).collect();
         let mut forms: Vec<String> = Vec::new();
         for name in servers {
             forms.push(mangle(name));
@@ -81,7 +84,12 @@ impl Names {
                 .and_modify(|name| *name = None)
                 .or_insert_with(|| Some(tool.to_owned()));
         }
-        Self { servers: forms, needles, exact, mangled, codex }
+        Self { plain, servers: forms, needles, exact, mangled, codex }
+    }
+
+    /// The names of the server as they are configured.
+    pub(crate) fn plain(&self) -> &[String] {
+        &self.plain
     }
 
     /// The names as Codex writes them.

@@ -60,6 +60,20 @@ pub(crate) fn owner(
     links: &Links,
     ends: &BTreeMap<Arc<str>, Timestamp>,
 ) -> (Arc<str>, Option<Arc<str>>) {
+    let thread = match claims {
+        [(at, from)] => Arc::clone(from.as_ref().unwrap_or(at)),
+        _ => first(claims, links, ends),
+    };
+    let root = links.root(&thread);
+    if root == &*thread { (thread, None) } else { (root.into(), Some(thread)) }
+}
+
+/// The thread that made a call which several show.
+fn first(
+    claims: &[(Arc<str>, Option<Arc<str>>)],
+    links: &Links,
+    ends: &BTreeMap<Arc<str>, Timestamp>,
+) -> Arc<str> {
     let copied_from: HashMap<&Arc<str>, &Arc<str>> =
         claims.iter().filter_map(|(at, from)| Some((at, from.as_ref()?))).collect();
     let mut origins: Vec<&Arc<str>> =
@@ -75,9 +89,7 @@ pub(crate) fn owner(
         ends.get(session).copied().unwrap_or(Timestamp::from_unix_ms(i64::MAX))
     };
     let first = origins.into_iter().min_by_key(|session| (end(session), Arc::clone(session)));
-    let thread = first.cloned().unwrap_or_default();
-    let root = links.root(&thread);
-    if root == &*thread { (thread, None) } else { (root.into(), Some(thread)) }
+    first.cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

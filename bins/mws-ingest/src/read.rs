@@ -71,7 +71,11 @@ pub(crate) fn read_all(
     Ok(())
 }
 
-fn read_file(job: &Job, names: &Names, window: &mut Window) -> io::Result<FileRead> {
+/// Reads one file.
+///
+/// # Errors
+/// When it cannot be opened or read.
+pub(crate) fn read_file(job: &Job, names: &Names, window: &mut Window) -> io::Result<FileRead> {
     let mut file = File::open(&job.found.path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {

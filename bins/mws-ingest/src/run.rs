@@ -40,10 +40,16 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
         tracing::warn!("Another mws-ingest is at work on {}; nothing done.", dir.root().display());
         return Ok(Exit::Done);
     }
-    let mut engine = Engine::start(&dir, cli.from_start, writes.then_some(Pace::USUAL));
+    // What is there and what is known of it do not depend on each other.
+    let (walk, mut engine) = std::thread::scope(|scope| {
+        let walking = scope.spawn(|| walk(&found));
+        let engine = Engine::start(&dir, cli.from_start, writes.then_some(Pace::USUAL));
+        (walking.join(), engine)
+    });
+    let walk = walk.map_err(|_| Failure::failed("cannot look through the transcripts"))?;
     engine.warn_all(warnings);
     let names = names(&config, &dir, &mut engine);
-    engine.read(walk(&found), &names, cli.jobs, Progress::on_terminal(cli.common.quiet))?;
+    engine.read(walk, &names, cli.jobs, Progress::on_terminal(cli.common.quiet))?;
     match &cli.output {
         Some(path) => emit::to_output(path, &engine.calls, &engine.calls.ready(since))?,
         None if cli.dry_run => print_summary(&engine, engine.calls.ready(since).len())?,
@@ -60,7 +66,7 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
             let (found, warnings) = roots(cli, &config, &places)?;
             engine.warn_all(warnings);
             let names = self::names(&config, &dir, engine);
-            let mut walk = walk(&found);
+            let mut walk = crate::walk::walk(&found);
             let dirs = std::mem::take(&mut walk.dirs);
             engine.read(walk, &names, cli.jobs, Progress::hidden())?;
             Ok(dirs)

@@ -38,7 +38,9 @@ pub(crate) fn records(line: &mut [u8], mut take: impl FnMut(&[u8], Trust) -> boo
     if clean.is_empty() || take(clean, Trust::Line) {
         return Damage::default();
     }
-    replace_invalid_utf8(line);
+    if replace_invalid_utf8(line) && take(trim(line), Trust::Line) {
+        return Damage { bad: true, salvaged: 1 };
+    }
     let mut salvaged = 0;
     salvage(line, |record| salvaged += u64::from(take(record, Trust::Found)));
     Damage { bad: true, salvaged }
@@ -76,13 +78,17 @@ fn trim(line: &[u8]) -> &[u8] {
     line.strip_prefix(BOM).unwrap_or(line)
 }
 
-fn replace_invalid_utf8(mut bytes: &mut [u8]) {
+/// Whether there was something to replace.
+fn replace_invalid_utf8(mut bytes: &mut [u8]) -> bool {
+    let mut replaced = false;
     while let Err(e) = std::str::from_utf8(bytes) {
+        replaced = true;
         let (from, len) = (e.valid_up_to(), e.error_len());
         let to = len.map_or(bytes.len(), |len| from + len);
         bytes[from..to].fill(b'?');
         bytes = &mut bytes[to..];
     }
+    replaced
 }
 
 /// Whether `line` is one whole object, so that a missing newline means nothing.

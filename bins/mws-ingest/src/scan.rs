@@ -70,7 +70,6 @@ impl Window {
     }
 
     fn grow(&mut self) {
-        let filled = self.len;
         self.len *= 2;
         if self.len <= self.bytes.len() {
             return;
@@ -78,10 +77,8 @@ impl Window {
         if self.len > BIG && self.alone.is_none() {
             self.alone = Some(BIG_WINDOW.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // Fresh memory is zero already; making it so once more is what costs.
-        let mut bytes = vec![0; self.len];
-        bytes[..filled].copy_from_slice(&self.bytes[..filled]);
-        self.bytes = bytes;
+        // Large blocks grow in place where the system can do it; a new one is all page faults.
+        self.bytes.resize(self.len, 0);
     }
 
     fn shrink(&mut self, filled: usize) {

@@ -12,7 +12,9 @@ use mws_event::Timestamp;
 
 use crate::claude_code;
 use crate::codex;
+use crate::gemini_cli;
 use crate::names::Names;
+use crate::qwen_code;
 use crate::scan::{Consumed, Tail, Window};
 use crate::sighting::Batch;
 
@@ -54,7 +56,7 @@ pub(crate) struct Source {
 }
 
 /// All types that are read.
-pub(crate) static SOURCES: [Source; 2] = [
+pub(crate) static SOURCES: [Source; 4] = [
     Source {
         name: "claude-code",
         default_roots: claude_code::default_roots,
@@ -70,6 +72,22 @@ pub(crate) static SOURCES: [Source; 2] = [
         wants: codex::wants,
         wants_first_line: true,
         read: codex::read,
+    },
+    Source {
+        name: "gemini-cli",
+        default_roots: gemini_cli::default_roots,
+        narrow: gemini_cli::narrow,
+        wants: gemini_cli::wants,
+        wants_first_line: true,
+        read: gemini_cli::read,
+    },
+    Source {
+        name: "qwen-code",
+        default_roots: qwen_code::default_roots,
+        narrow: qwen_code::narrow,
+        wants: qwen_code::wants,
+        wants_first_line: false,
+        read: qwen_code::read,
     },
 ];
 

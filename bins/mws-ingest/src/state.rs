@@ -4,7 +4,6 @@
 //! read again, and events that repeat have the ids they had. No byte of a transcript but ids,
 //! names and times is in it, and not where it is. Deliberately absent: partial updates; it is replaced whole.
 
-use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::calls::{Kept, Reported};
 use crate::codec::{Decoder, Encoder};
+use crate::hashed::ByHash;
 use crate::records::{decode_file, decode_known, encode_file, encode_known};
 use crate::sighting::Link;
 
@@ -80,7 +80,7 @@ pub(crate) struct FileRecord {
 }
 
 /// Files by hash of their canonical path.
-pub(crate) type Files = HashMap<u128, FileRecord>;
+pub(crate) type Files = ByHash<FileRecord>;
 
 /// All that is known from earlier runs.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -236,9 +236,9 @@ mod tests {
         };
         State {
             fingerprint: 9,
-            files: [(5, file(1)), (u128::MAX, file(2)), (7, file(3))].into(),
+            files: Files::from_iter([(5, file(1)), (u128::MAX, file(2)), (7, file(3))]),
             kept: Kept {
-                known: HashMap::from([
+                known: ByHash::from_iter([
                     (1, Known::Done),
                     (2, Known::Result { outcome, reported: None, seen: ts }),
                     (u128::MAX, Known::Call(Box::new(call))),

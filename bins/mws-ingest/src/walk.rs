@@ -12,10 +12,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::sources::Source;
 use crate::state::Stamp;
+
+/// So few directories are looked through one after the other.
+const FEW: usize = 16;
 
 /// A directory or file to start from.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub(crate) struct Root {
 }
 
 /// A transcript.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// Canonical path.
     pub(crate) path: PathBuf,
@@ -113,6 +117,30 @@ fn drop_compressed_copies(files: &mut Vec<Found>) {
     files.retain(|file| plain(file).is_none_or(|plain| !there.contains(&plain)));
 }
 
+/// What stands in a directory and is to be looked at.
+struct Entry {
+    path: PathBuf,
+    /// `None` for a link.
+    meta: Option<io::Result<Metadata>>,
+}
+
+/// The entries of `dir`, by name.
+fn entries(source: &Source, dir: &Path) -> io::Result<Vec<Entry>> {
+    let named = |entry: io::Result<fs::DirEntry>| entry.map(|entry| (entry.file_name(), entry));
+    let mut all = fs::read_dir(dir)?.map(named).collect::<io::Result<Vec<_>>>()?;
+    all.sort_unstable_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
+    let mut entries = Vec::with_capacity(all.len());
+    for (name, entry) in all {
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            entries.push(Entry { path: entry.path(), meta: None });
+        } else if (source.wants)(&name, kind.is_dir()) {
+            entries.push(Entry { path: entry.path(), meta: Some(entry.metadata()) });
+        }
+    }
+    Ok(entries)
+}
+
 #[derive(Default)]
 struct Walker {
     found: Walk,
@@ -140,46 +168,43 @@ impl Walker {
         }
     }
 
+    /// Looks through directories, those of the same depth at the same time.
     fn directories(&mut self, source: &'static Source, top: PathBuf, meta: &Metadata) {
         if !self.is_new(source, meta) {
             return;
         }
-        let mut pending = vec![top];
-        while let Some(dir) = pending.pop() {
-            if let Err(e) = self.directory(source, &dir, &mut pending) {
-                self.warn(&dir, &e);
+        let mut level = vec![top];
+        while !level.is_empty() {
+            let listed: Vec<_> = match level.len() {
+                0..FEW => level.iter().map(|dir| entries(source, dir)).collect(),
+                _ => level.par_iter().map(|dir| entries(source, dir)).collect(),
+            };
+            let mut below = Vec::new();
+            for (dir, listed) in level.into_iter().zip(listed) {
+                match listed {
+                    Ok(entries) => {
+                        entries.into_iter().for_each(|e| self.entry(source, e, &mut below));
+                    }
+                    Err(e) => self.warn(&dir, &e),
+                }
+                self.found.dirs.push(dir);
             }
-            self.found.dirs.push(dir);
+            level = below;
         }
     }
 
-    fn directory(
-        &mut self,
-        source: &'static Source,
-        dir: &Path,
-        pending: &mut Vec<PathBuf>,
-    ) -> io::Result<()> {
-        let named = |entry: io::Result<fs::DirEntry>| entry.map(|entry| (entry.file_name(), entry));
-        let mut entries = fs::read_dir(dir)?.map(named).collect::<io::Result<Vec<_>>>()?;
-        entries.sort_unstable_by(|(a, _), (b, _)| a.as_bytes().cmp(b.as_bytes()));
-        for (name, entry) in entries {
-            let kind = entry.file_type()?;
-            if kind.is_symlink() {
-                self.links.push((source, self.root, entry.path()));
-            } else if (source.wants)(&name, kind.is_dir()) {
-                match entry.metadata() {
-                    Ok(meta) if meta.is_dir() => {
-                        if self.is_new(source, &meta) {
-                            pending.push(entry.path());
-                        }
-                    }
-                    Ok(meta) => self.file(source, entry.path(), &meta),
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                    Err(e) => self.warn(&entry.path(), &e),
+    fn entry(&mut self, source: &'static Source, entry: Entry, below: &mut Vec<PathBuf>) {
+        match entry.meta {
+            None => self.links.push((source, self.root, entry.path)),
+            Some(Ok(meta)) if meta.is_dir() => {
+                if self.is_new(source, &meta) {
+                    below.push(entry.path);
                 }
             }
+            Some(Ok(meta)) => self.file(source, entry.path, &meta),
+            Some(Err(e)) if e.kind() == io::ErrorKind::NotFound => {}
+            Some(Err(e)) => self.warn(&entry.path, &e),
         }
-        Ok(())
     }
 
     fn is_new(&mut self, source: &'static Source, dir: &Metadata) -> bool {

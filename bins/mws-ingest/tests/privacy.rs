@@ -21,12 +21,14 @@ fn nothing_but_names_and_numbers_leaves_a_transcript() {
     let tmp = tempfile::tempdir().expect("a directory");
     let (state, claude) = (tmp.path().join("state"), tmp.path().join("claude"));
     let config = format!(
-        r#"{{"stateDir":"{0}/state","transcripts":[{{"type":"claude-code","root":"{0}/claude"}},{{"type":"codex","root":"{0}/codex"}}]}}"#,
+        r#"{{"stateDir":"{0}/state","transcripts":[{{"type":"claude-code","root":"{0}/claude"}},{{"type":"codex","root":"{0}/codex"}},{{"type":"gemini-cli","root":"{0}/gemini"}},{{"type":"qwen-code","root":"{0}/qwen"}}]}}"#,
         tmp.path().display()
     );
     put(&tmp.path().join("config.json"), &config);
     put(&claude.join(FOLDER).join("S.jsonl"), &claude_lines());
     put(&tmp.path().join("codex/sessions/rollout-1-T.jsonl"), &codex_lines());
+    put(&tmp.path().join(format!("gemini/tmp/{CANARY}/chats/session-1.jsonl")), &gemini_lines());
+    put(&tmp.path().join(format!("qwen/projects/{FOLDER}/chats/Q.jsonl")), &qwen_lines());
     let unreadable = claude.join(FOLDER).join("U.jsonl");
     put(&unreadable, "{}\n");
     let closed = claude.join(format!("{FOLDER}-closed"));
@@ -42,7 +44,7 @@ fn nothing_but_names_and_numbers_leaves_a_transcript() {
         clean(&done.stdout, "stdout");
         clean(&done.stderr, "stderr");
     }
-    assert_eq!(read_events(&StateDir::at(&state)).0.len(), 4);
+    assert_eq!(read_events(&StateDir::at(&state)).0.len(), 6);
     for name in ["events", "ingest"] {
         for entry in fs::read_dir(state.join(name)).expect("a directory") {
             let path = entry.expect("an entry").path();
@@ -105,4 +107,33 @@ fn codex_lines() -> String {
         record("response_item", &output),
     ];
     lines.join("\n") + "\n"
+}
+
+fn gemini_lines() -> String {
+    let call = format!(
+        r#"{{"id":"mcp_toolbox_mail_1796004578039_0","name":"mcp_toolbox_mail","args":{{"a":"{CANARY}"}},"result":[{{"x":"{CANARY}"}}],"status":"error","timestamp":"2026-03-01T00:00:01.000Z","resultDisplay":"{CANARY}","description":"{CANARY}","displayName":"mail (toolbox MCP Server)"}}"#
+    );
+    format!(
+        "{}\n{}\n{}\n",
+        format_args!(r#"{{"sessionId":"G","projectHash":"{CANARY}"}}"#),
+        format_args!(
+            r#"{{"id":"m","timestamp":"2026-03-01T00:00:00.000Z","type":"gemini","content":"{CANARY}","toolCalls":[{call}]}}"#
+        ),
+        format_args!(r#"{{"type":"gemini","toolCalls":[{call},(toolbox MCP Server){CANARY}"#),
+    )
+}
+
+fn qwen_lines() -> String {
+    let record = |kind: &str, more: &str| {
+        format!(
+            r#"{{"sessionId":"Q","cwd":"/srv/{CANARY}","type":"{kind}","timestamp":"2026-03-01T00:00:00.000Z",{more}}}"#
+        )
+    };
+    let call = format!(
+        r#""message":{{"parts":[{{"text":"{CANARY}"}},{{"functionCall":{{"id":"call_000000000000000000000009","name":"mcp__toolbox__mail","args":{{"a":"{CANARY}"}}}}}}]}}"#
+    );
+    let result = format!(
+        r#""message":{{"parts":[{{"functionResponse":{{"response":{{"output":"{CANARY}"}}}}}}]}},"toolCallResult":{{"callId":"call_000000000000000000000009","status":"success","resultDisplay":"{CANARY}"}}"#
+    );
+    format!("{}\n{}\n", record("assistant", &call), record("tool_result", &result))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use mws_cli::{Common, Failure};
-use mws_config::Thresholds;
+use mws_config::{Rule, Thresholds};
 use mws_event::{Timestamp, parse_when};
 
 /// Decide which tools are listed, and publish them as the working set.
@@ -37,6 +37,30 @@ pub struct Cli {
     #[arg(long, value_name = "N")]
     pub pin_decay_days: Option<u32>,
 
+    /// Choose by sessions and calls (thresholds), or by what listing costs against searching (value)
+    #[arg(long, value_name = "RULE")]
+    pub policy: Option<Rule>,
+
+    /// The most tokens that the listed definitions may have
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u32>,
+
+    /// Walk the history day by day: what would have been listed, and what that was worth
+    #[arg(long, conflicts_with_all = ["output", "exit_code", "explain"])]
+    pub replay: bool,
+
+    /// With --replay: compare all these values, such as minSessions=1..4 or windowDays=7,14,30
+    #[arg(long, value_name = "KEY=VALUES", requires = "replay")]
+    pub grid: Vec<String>,
+
+    /// Tell the story of one tool, with dates
+    #[arg(long, value_name = "TOOL", conflicts_with_all = ["output", "exit_code"])]
+    pub explain: Option<String>,
+
+    /// Accept the present definition of a tool that changed
+    #[arg(long, value_name = "TOOL", conflicts_with_all = ["output", "dry_run", "replay", "explain"])]
+    pub accept: Vec<String>,
+
     /// Tools that the upstream lists [default: catalog.json of the state directory]
     #[arg(long, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
@@ -46,7 +70,7 @@ pub struct Cli {
     pub as_of: Option<String>,
 
     /// Print the decision on each tool and touch nothing
-    #[arg(short = 'n', long, conflicts_with = "output")]
+    #[arg(short = 'n', long)]
     pub dry_run: bool,
 
     /// With -n or -o: exit 3 when other tools would be listed than are now
@@ -73,10 +97,14 @@ pub struct Cli {
 impl Cli {
     /// Whether this run replaces the published set.
     pub(crate) fn publishes(&self) -> bool {
-        !self.dry_run && self.output.is_none()
+        !self.dry_run && self.output.is_none() && !self.replay && self.explain.is_none()
     }
 
     pub(crate) fn check_output(&self) -> Result<(), Failure> {
+        if self.dry_run && self.output.as_deref().is_some_and(|path| path != Path::new("-")) {
+            return Err(Failure::usage("-n touches nothing, so it writes no file either")
+                .hint("leave -n away: with -o nothing is published"));
+        }
         if self.json && self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::usage("--json and -o - would both write to stdout")
                 .hint("use -n --json for the decisions, -o - for the working set"));
@@ -97,6 +125,9 @@ impl Cli {
             window_days: self.window_days.unwrap_or(configured.window_days),
             keep_days: self.keep_days.unwrap_or(configured.keep_days),
             pin_decay_days: self.pin_decay_days.unwrap_or(configured.pin_decay_days),
+            rule: self.policy.unwrap_or(configured.rule),
+            max_tokens: self.max_tokens.or(configured.max_tokens),
+            cache_discount: configured.cache_discount,
         }
     }
 }

@@ -7,22 +7,31 @@
 //! Deliberately absent: the rules themselves, which are pure and live in `mws-policy`.
 
 mod cli;
+mod definitions;
+mod explain;
 mod front_matter;
+#[cfg(fuzzing)]
+pub mod fuzz;
+mod grid;
 mod output;
 mod pin_files;
 mod publish;
+mod replay;
+mod replay_text;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use mws_catalog::Catalog;
-use mws_cli::{Exit, Failure, Source, read_input};
-use mws_config::Places;
-use mws_event::{Event, Timestamp};
-use mws_policy::{Merged, WorkingSet, check_thresholds, decide, merge};
+use mws_catalog::{Catalog, ListingOptions};
+use mws_cli::{Exit, Failure, Source, each_event};
+use mws_config::{Config, Places, Rule, Thresholds};
+use mws_event::Timestamp;
+use mws_policy::{
+    BYTES_PER_TOKEN, History, Log, Merged, Offer, Offers, WorkingSet, check_thresholds, decide,
+    merge,
+};
 use mws_state::{Damage, ReadError, StateDir, read_file};
 
 pub use cli::Cli;
@@ -42,23 +51,66 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
         .map_err(|e| Failure::usage(e).hint("a tool must be kept at least as long as it counts"))?;
     let as_of = cli.as_of()?;
     cli.check_output()?;
+    let policies = grid::policies(&cli.grid, &thresholds)?;
     let lock = if cli.publishes() { Some(publish::lock(&state)?) } else { None };
-    let events = events(cli, &state)?;
-    let catalog = catalog(cli.catalog.as_deref(), &state)?;
+    let mut log = log(cli, &state)?;
+    let offers = catalog(cli.catalog.as_deref(), &state)?.map(|c| offers(&c, &config));
+    check_prices(&policies, offers.is_some())?;
+    definitions::accept(&cli.accept, &mut log, offers.as_ref(), &state)?;
     let pins = pin_files::pins(&config, &Places::from_env());
-    let merged = merge(&events, as_of, config.session_gap_minutes);
+    let merged = merge(&log, as_of, config.session_gap_minutes);
     say_ignored(&merged, as_of);
-    let names: Option<BTreeSet<&str>> =
-        catalog.as_ref().map(|c| c.tools().iter().map(|t| t.name()).collect());
-    let decisions = decide(&merged.calls, &pins, names.as_ref(), &thresholds, as_of);
-    let set = WorkingSet::new(&decisions, &thresholds, merged.through);
-    let exit = output::write(cli, &state, &Outcome { decisions, set, thresholds, as_of });
+    let price = log.search_tokens(as_of);
+    let history = History::of(&merged.calls, &pins, offers.as_ref(), price, as_of);
+    let on_change = config.on_change;
+    let exit = if cli.replay {
+        let replay = mws_policy::Replay::of(&history, log.definitions(), on_change);
+        replay::run(cli, &replay, &thresholds, &policies, as_of)
+    } else {
+        let decisions = decide(&history, log.definitions(), on_change, &thresholds);
+        if let Some(tool) = &cli.explain {
+            let known = explain::Known { history: &history, decisions: &decisions };
+            return explain::run(cli, tool, &known, log.definitions(), &thresholds);
+        }
+        definitions::say_changes(&decisions, log.definitions(), on_change);
+        let set = WorkingSet::new(&decisions, &thresholds, merged.through);
+        if cli.publishes() {
+            definitions::note(&decisions, log.definitions(), on_change, &state)?;
+        }
+        output::write(cli, &state, &Outcome { decisions, set, thresholds, as_of })
+    };
     drop(lock);
     exit
 }
 
-fn events(cli: &Cli, state: &StateDir) -> Result<Vec<Event>, Failure> {
-    let (events, damage) = read_input(&Source::from_operands(&cli.files), state)?;
+/// What needs prices cannot do without a catalog.
+fn check_prices(policies: &[Thresholds], has_catalog: bool) -> Result<(), Failure> {
+    if has_catalog {
+        return Ok(());
+    }
+    if policies.iter().any(|policy| policy.rule == Rule::Value) {
+        return Err(Failure::usage("the policy 'value' needs the catalog: no price is known")
+            .hint("name one with --catalog, or let mws-proxy --check fetch it"));
+    }
+    if policies.iter().any(|policy| policy.max_tokens.is_some()) {
+        tracing::warn!("No catalog, so no tool's tokens are known; maxTokens cuts nothing.");
+    }
+    Ok(())
+}
+
+/// What each tool costs as the proxy lists it.
+fn offers(catalog: &Catalog, config: &Config) -> Offers {
+    let options = ListingOptions { slim: config.slim_schemas, always_load: config.client_hints };
+    let offer = |tool: &mws_catalog::Tool| {
+        let tokens = (tool.listed(&options).len() as u64).div_ceil(BYTES_PER_TOKEN);
+        (tool.name().to_owned(), Offer { tokens, hash: format!("{:016x}", tool.hash()) })
+    };
+    catalog.tools().iter().map(offer).collect()
+}
+
+fn log(cli: &Cli, state: &StateDir) -> Result<Log, Failure> {
+    let mut log = Log::default();
+    let damage = each_event(&Source::from_operands(&cli.files), state, |event| log.push(&event))?;
     let Damage { bad_lines, newer, unreadable } = damage;
     if bad_lines + newer + unreadable > 0 {
         tracing::warn!(
@@ -66,7 +118,7 @@ fn events(cli: &Cli, state: &StateDir) -> Result<Vec<Event>, Failure> {
              {unreadable} unreadable files."
         );
     }
-    if events.is_empty() {
+    if log.events() == 0 {
         let place = match cli.files.is_empty() {
             true => format!("the log in {}", state.events_dir().display()),
             false => "the input".to_owned(),
@@ -74,7 +126,7 @@ fn events(cli: &Cli, state: &StateDir) -> Result<Vec<Event>, Failure> {
         return Err(Failure::failed(format!("nothing to decide: no event in {place}"))
             .hint("make calls through mws-proxy, or read transcripts with mws-ingest, first"));
     }
-    Ok(events)
+    Ok(log)
 }
 
 /// The catalog named by the flag, else the last one the proxy saw, if there is one.

@@ -1,7 +1,8 @@
 //! Batches, which only protocol 2025-03-26 has.
 //!
-//! Invariant: each message is treated as if it came alone; the answer is the array of answers.
-//! Deliberately absent: streaming. A batch is answered when its last message is.
+//! Invariant: each message is treated as if it came alone, in its turn; the answer is the array of
+//! answers, or an event stream as soon as anything comes that is no answer.
+//! Deliberately absent: two messages of one batch at the same time.
 
 use std::sync::Arc;
 
@@ -9,14 +10,38 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use mws_catalog::json;
+use tokio::sync::mpsc::{self, Sender};
 
+use crate::body::Messages;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, INVALID_REQUEST, Message};
-use crate::sse::{self, Splitter};
+use crate::sse;
 
 /// Messages in one batch.
 const MOST: usize = 100;
+/// Messages waiting for the client of a batch.
+const BEHIND: usize = 16;
+
+/// What is left of a batch, and who sent it.
+struct Batch {
+    proxy: Arc<Proxy>,
+    headers: HeaderMap,
+    conn: Option<String>,
+    elements: std::vec::IntoIter<Bytes>,
+}
+
+/// What comes for one message of a batch.
+struct Answering {
+    /// The id that is to be answered; `None` for a message without an answer.
+    id: Option<String>,
+    source: Source,
+}
+
+enum Source {
+    Json(Option<String>),
+    Events(Messages),
+}
 
 impl Proxy {
     /// Answers a batch.
@@ -32,18 +57,25 @@ impl Proxy {
         if elements.is_empty() || elements.len() > MOST {
             return refuse(&format!("a batch holds 1 to {MOST} messages"));
         }
+        let owned = |element: &str| Bytes::copy_from_slice(element.as_bytes());
+        let elements: Vec<_> = elements.into_iter().map(owned).collect();
+        let (proxy, conn) = (Arc::clone(self), conn.map(str::to_owned));
+        Batch { proxy, headers, conn, elements: elements.into_iter() }.answer().await
+    }
+}
+
+impl Batch {
+    async fn answer(mut self) -> Reply {
         let mut answers = Vec::new();
-        for element in elements {
-            let message = Message::parse(element.as_bytes());
-            let id = message.as_ref().ok().filter(|m| m.method.is_some()).and_then(|m| m.id);
-            let bytes = Bytes::copy_from_slice(element.as_bytes());
-            let reply = Box::pin(self.single(headers.clone(), bytes, conn)).await;
-            let is_answer = id.is_some() || message.is_err();
-            if is_answer {
-                let id = id.unwrap_or("null");
-                let lost =
-                    || rpc::error(Some(id), rpc::SERVER_ERROR, "no answer from the upstream");
-                answers.push(answer_in(reply, id).await.unwrap_or_else(lost));
+        while let Some(mut answering) = self.next().await {
+            let Some(id) = answering.id.clone() else { continue };
+            match answering.next().await {
+                Some(text) if !sse::answers(&text, &id) && !answering.is_done() => {
+                    answers.push(text);
+                    return self.stream(answers, answering);
+                }
+                Some(text) => answers.push(text),
+                None => answers.push(lost(&id)),
             }
         }
         if answers.is_empty() {
@@ -51,23 +83,69 @@ impl Proxy {
         }
         reply::json(200, format!("[{}]", answers.join(",")))
     }
+
+    /// Goes on as a stream, with what came so far first.
+    fn stream(mut self, before: Vec<String>, first: Answering) -> Reply {
+        let (to_client, messages) = mpsc::channel(BEHIND);
+        tokio::spawn(async move {
+            for text in before {
+                let _ = to_client.send(text).await;
+            }
+            first.pass(&to_client).await;
+            while let Some(answering) = self.next().await {
+                answering.pass(&to_client).await;
+            }
+        });
+        reply::messages(None, messages)
+    }
+
+    async fn next(&mut self) -> Option<Answering> {
+        let element = self.elements.next()?;
+        let message = Message::parse(&element);
+        let id = match &message {
+            Ok(message) => message.id.filter(|_| message.method.is_some()),
+            Err(_) => Some("null"),
+        };
+        let id = id.map(str::to_owned);
+        let single = self.proxy.single(self.headers.clone(), element, self.conn.as_deref());
+        let reply = Box::pin(single).await;
+        if reply::is_stream(reply.headers()) {
+            let source = Source::Events(Messages::of(reply.into_body()));
+            return Some(Answering { id, source });
+        }
+        let body = reply.into_body().collect().await.ok().map(|body| body.to_bytes());
+        let text = body.filter(|body| Message::parse(body).is_ok());
+        let text = text.and_then(|body| String::from_utf8(body.into()).ok());
+        Some(Answering { id, source: Source::Json(text) })
+    }
 }
 
-/// The answer to `id` in a reply, be it JSON or a stream.
-async fn answer_in(reply: Reply, id: &str) -> Option<String> {
-    let is_stream = reply::is_stream(reply.headers());
-    let body = reply.into_body().collect().await.ok()?.to_bytes();
-    if !is_stream {
-        Message::parse(&body).ok()?;
-        return String::from_utf8(body.to_vec()).ok();
-    }
-    let mut splitter = Splitter::default();
-    splitter.push(&body);
-    splitter.push(b"\n\n");
-    while let Some(event) = splitter.next_event() {
-        if let Some(text) = sse::data(&event).filter(|text| sse::answers(text, id)) {
-            return Some(text);
+impl Answering {
+    async fn next(&mut self) -> Option<String> {
+        match &mut self.source {
+            Source::Json(text) => text.take(),
+            Source::Events(messages) => messages.next().await.ok().flatten(),
         }
     }
-    None
+
+    /// True when nothing more can come.
+    fn is_done(&self) -> bool {
+        matches!(self.source, Source::Json(_))
+    }
+
+    /// Sends everything on; an error in the place of an answer that does not come.
+    async fn pass(mut self, to_client: &Sender<String>) {
+        let mut open = self.id.clone();
+        while let Some(text) = self.next().await {
+            open = open.filter(|id| !sse::answers(&text, id) && !self.is_done());
+            let _ = to_client.send(text).await;
+        }
+        if let Some(id) = open {
+            let _ = to_client.send(lost(&id)).await;
+        }
+    }
+}
+
+fn lost(id: &str) -> String {
+    rpc::error(Some(id), rpc::SERVER_ERROR, "no answer from the upstream")
 }

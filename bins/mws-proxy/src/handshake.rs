@@ -130,7 +130,9 @@ impl Proxy {
             ));
         }
         let (response, refused) = refuses_sessions(response).await?;
+        // What is wrong with the request itself says nothing of sessions.
         if refused
+            && is_whole(message)
             && let Ok(shaken) = http.handshake().await
             && shaken.era == Era::Modern
         {
@@ -248,6 +250,14 @@ fn as_ours(message: &Message<'_>) -> String {
         edits.replace(info, client_info());
     }
     edits.apply()
+}
+
+/// Whether an `initialize` has what every server wants of it.
+fn is_whole(initialize: &Message<'_>) -> bool {
+    let params = initialize.params();
+    ["protocolVersion", "capabilities", "clientInfo"]
+        .iter()
+        .all(|key| json::get(&params, key).is_some_and(|value| value != "null"))
 }
 
 /// The response, and whether it says that the upstream has no sessions, which the other protocol

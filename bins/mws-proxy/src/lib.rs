@@ -6,6 +6,7 @@
 //! a request is never put at risk to record it.
 //! Deliberately absent: deciding what is promoted, and everything else that another program does.
 
+mod accepted;
 mod advice;
 mod batch;
 mod body;
@@ -21,6 +22,8 @@ mod edit;
 mod fault;
 mod finder;
 mod forward;
+#[cfg(fuzzing)]
+pub mod fuzz;
 mod guard;
 mod handshake;
 mod headers;

@@ -4,18 +4,23 @@
 //! caches depend on; they are made once, however often they are asked for.
 //! Deliberately absent: when to make them anew; see [`crate::proxy`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use mws_catalog::{ListingOptions, META_TOOLS, client_problem};
+use mws_config::{ColdStart, OnChange};
 
+use crate::accepted::{Change, changes};
 use crate::bridge;
 use crate::catalog::Tools;
 use crate::edit::Object;
 use crate::meta;
 use crate::rpc::Era;
 use crate::session_bridge::strict_tools;
+use crate::working_set::WorkingSet;
 
+/// The estimate that is used everywhere.
+const BYTES_PER_TOKEN: usize = 4;
 /// The longest a listing may be kept by a client, in milliseconds: the working set may change.
 const TTL_MS: u64 = 60_000;
 
@@ -31,6 +36,8 @@ pub(crate) struct Listing {
     strict: OnceLock<String>,
     /// Names in it, without the meta-tools.
     pub(crate) names: BTreeSet<String>,
+    /// Tools of the working set whose definition is not the accepted one.
+    pub(crate) changed: BTreeMap<String, Change>,
 }
 
 /// What decides about the form of a listing.
@@ -39,19 +46,25 @@ pub(crate) struct Rules {
     pub(crate) options: ListingOptions,
     pub(crate) server_name: String,
     pub(crate) pins: BTreeSet<String>,
+    pub(crate) cold_start: ColdStart,
+    pub(crate) on_change: OnChange,
 }
 
 impl Listing {
     /// Renders the listing of `working_set` and the pins.
     pub(crate) fn render(
         tools: Option<&Tools>,
-        working_set: Option<&BTreeSet<String>>,
+        working_set: Option<&WorkingSet>,
         rules: &Rules,
     ) -> Self {
         let mut parts = meta::definitions(rules.options.always_load);
         let mut names = BTreeSet::new();
-        let wanted: BTreeSet<&String> =
-            working_set.into_iter().flatten().chain(&rules.pins).collect();
+        let changed = tools.zip(working_set).map(|(tools, set)| changes(tools, set));
+        let changed = changed.unwrap_or_default();
+        let mut wanted = at_start(tools, working_set, rules);
+        let chosen = working_set.into_iter().flat_map(|set| &set.names).chain(&rules.pins);
+        wanted.extend(chosen.map(String::as_str));
+        wanted.retain(|name| rules.on_change == OnChange::Warn || !changed.contains_key(*name));
         for name in wanted {
             let Some(tool) = tools.and_then(|tools| tools.catalog.get(name)) else { continue };
             // A tool that some client would choke on stays reachable through call_tool.
@@ -59,14 +72,14 @@ impl Listing {
                 rules.pins.contains(name) || client_problem(tool, &rules.server_name).is_none();
             if fit && !meta::is_meta(name) {
                 parts.push(tool.listed(&rules.options));
-                names.insert(name.clone());
+                names.insert(name.to_owned());
             }
         }
         let list = format!("[{}]", parts.join(","));
         let rest = tools.map(|tools| tools.rest.as_str());
         let (modern, session) =
             (result(&list, rest, Era::Modern), result(&list, rest, Era::Session));
-        Self { bytes: list.len() as u64, modern, session, strict: OnceLock::new(), names }
+        Self { bytes: list.len() as u64, modern, session, strict: OnceLock::new(), names, changed }
     }
 
     /// The result of `tools/list` for a client of this era.
@@ -113,4 +126,18 @@ fn result(list: &str, rest: Option<&str>, era: Era) -> String {
         }
     }
     result.to_json()
+}
+
+/// Names to list besides the others while no tool has been promoted yet.
+fn at_start<'a>(
+    tools: Option<&'a Tools>,
+    working_set: Option<&WorkingSet>,
+    rules: &Rules,
+) -> BTreeSet<&'a str> {
+    let ColdStart::AllUnderTokens(limit) = rules.cold_start else { return BTreeSet::new() };
+    let is_cold = working_set.is_none_or(|set| set.is_cold);
+    let all = tools.filter(|_| is_cold).map_or(&[][..], |tools| tools.catalog.tools());
+    let bytes: usize = all.iter().map(|tool| tool.listed(&rules.options).len()).sum();
+    let fits = bytes.div_ceil(BYTES_PER_TOKEN) < limit as usize;
+    all.iter().filter(|_| fits).map(mws_catalog::Tool::name).collect()
 }

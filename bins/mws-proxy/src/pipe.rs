@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::body::BoxBody;
+use crate::body::{BoxBody, Messages};
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::current::Current;
 use crate::headers;
@@ -26,7 +26,6 @@ use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_VERSION, Message};
-use crate::sse::{self, Splitter};
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 16 * 1024 * 1024;
@@ -245,15 +244,10 @@ impl Client {
         }
     }
 
-    async fn pass_stream(&self, mut body: BoxBody) {
-        let mut splitter = Splitter::default();
-        while let Some(Ok(frame)) = body.frame().await {
-            splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-            while let Some(event) = splitter.next_event() {
-                if let Some(text) = sse::data(&event).filter(|text| !text.is_empty()) {
-                    self.write(&text);
-                }
-            }
+    async fn pass_stream(&self, body: BoxBody) {
+        let mut messages = Messages::of(body);
+        while let Ok(Some(text)) = messages.next().await {
+            self.write(&text);
         }
     }
 

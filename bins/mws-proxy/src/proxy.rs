@@ -4,7 +4,6 @@
 //! method passes as it is. A request is answered whatever the upstream does.
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
@@ -31,7 +30,7 @@ use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
 use crate::streams::Streams;
 use crate::upstream::Upstream;
-use crate::working_set;
+use crate::working_set::{self, WorkingSet};
 
 /// Everything a request needs.
 pub(crate) struct Proxy {
@@ -48,14 +47,14 @@ pub(crate) struct Proxy {
     pub(crate) tools: ToolRules,
     /// There when clients are to hear of a changed listing.
     pub(crate) notifier: Option<Notifier>,
-    pub(crate) working_set: Mutex<Watched<BTreeSet<String>>>,
+    pub(crate) working_set: Mutex<Watched<WorkingSet>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }
 
 /// A listing and what it was rendered from.
 pub(crate) struct Rendered {
     tools: Option<Arc<Tools>>,
-    working_set: Option<Arc<BTreeSet<String>>>,
+    working_set: Option<Arc<WorkingSet>>,
     listing: Arc<Listing>,
 }
 
@@ -162,6 +161,9 @@ impl Proxy {
                     if let Some(why) = self.unknown(&inner.name, caller.era).await {
                         return tool_error(id, &why, caller.era);
                     }
+                    if let Some(why) = self.blocked(&inner.name, caller.era).await {
+                        return tool_error(id, &why, caller.era);
+                    }
                     let call = self.open_call(ts, &inner.name, Via::CallTool, &caller);
                     let (out, advice) = self.unwrapped(headers, message, inner, caller);
                     let reply = self.forward(out, Some(call)).await;
@@ -178,6 +180,9 @@ impl Proxy {
             }
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
+                if let Some(why) = self.blocked(name, caller.era).await {
+                    return tool_error(id, &why, caller.era);
+                }
                 let listed = self.last_listing().names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
                 let call = self.open_call(ts, name, via, &caller);
@@ -289,12 +294,13 @@ impl Proxy {
         }
         let tools_now = tools.map(Arc::as_ref);
         let listing = Arc::new(Listing::render(tools_now, working_set.as_deref(), &self.rules));
+        self.tell_changes(rendered.as_ref().map(|r| r.listing.as_ref()), &listing);
         let (tools, kept) = (tools.cloned(), Arc::clone(&listing));
         *rendered = Some(Rendered { tools, working_set, listing: kept });
         listing
     }
 
-    fn working_set(&self) -> Option<Arc<BTreeSet<String>>> {
+    fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
             tracing::warn!(

@@ -107,6 +107,8 @@ pub(crate) fn build(
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            cold_start: config.cold_start,
+            on_change: config.on_change,
         },
         tools: config.tools.clone(),
         notifier: config.notify_on_promotion.then(Notifier::default),

@@ -5,7 +5,7 @@
 
 use mws_catalog::Catalog;
 use mws_event::{DAY_MS, Event, Timestamp, Via};
-use mws_policy::{CountedCall, WorkingSet, merge};
+use mws_policy::{CountedCall, Log, WorkingSet, merge};
 use mws_state::Damage;
 use serde::Serialize;
 
@@ -83,7 +83,8 @@ impl Report {
     pub(crate) fn of(input: &Input<'_>) -> Self {
         // One day of grace for clocks that are ahead, as everywhere.
         let horizon = input.now.plus_ms(DAY_MS);
-        let merged = merge(input.events, horizon, input.gap_minutes);
+        let log: Log = input.events.iter().collect();
+        let merged = merge(&log, horizon, input.gap_minutes);
         let since = input.since.unwrap_or(Timestamp::from_unix_ms(i64::MIN));
         let calls = &merged.calls[merged.calls.partition_point(|call| call.ts < since)..];
         let records = Records::fold(input.events, since, horizon);
@@ -120,7 +121,7 @@ impl Report {
 /// Counted as the others are: once, however often a line is repeated.
 fn calls_ahead(input: &Input<'_>, horizon: Timestamp) -> u64 {
     let is_ahead = |event: &&Event| matches!(event, Event::Call(call) if call.ts >= horizon);
-    let ahead: Vec<Event> = input.events.iter().filter(is_ahead).cloned().collect();
+    let ahead: Log = input.events.iter().filter(is_ahead).collect();
     merge(&ahead, Timestamp::from_unix_ms(i64::MAX), input.gap_minutes).calls.len() as u64
 }
 

@@ -37,7 +37,7 @@ not an event
 
 fn report(log: &str, since: Option<&str>, by: By) -> Report {
     let (mut events, mut damage): (Vec<Event>, _) = (Vec::new(), Damage::default());
-    parse_events(log.as_bytes(), &mut events, &mut damage).expect("read");
+    parse_events(log.as_bytes(), |event| events.push(event), &mut damage).expect("read");
     let time = |text: &str| text.parse::<Timestamp>().expect("a time");
     Report::of(&Input {
         events: &events,

@@ -14,6 +14,6 @@ mod sanitize;
 pub use color::{Style, paint};
 pub use common::{ColorWhen, Common};
 pub use exit::{Exit, Failure, main};
-pub use input::{Source, read_input};
+pub use input::{Source, each_event, read_input};
 pub use output::{Output, closed_pipe};
 pub use sanitize::sanitize;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::promote::{ColdStart, OnChange, Thresholds};
 use crate::{Listen, Places, Secret, ToolRules};
 
 /// All settings.
@@ -31,6 +32,10 @@ pub struct Config {
     pub pin_files: Vec<String>,
     /// Thresholds of promotion.
     pub promote: Thresholds,
+    /// What is listed before the first promotion.
+    pub cold_start: ColdStart,
+    /// What happens to a promoted tool whose definition changed.
+    pub on_change: OnChange,
     /// Transcript roots; `None` means the default places of each client.
     pub transcripts: Option<Vec<TranscriptRoot>>,
     /// Mark listed tools so that clients with a search of their own keep them loaded.
@@ -83,21 +88,6 @@ pub enum UpstreamKind {
     },
 }
 
-/// Thresholds of promotion. Days are spans of 24 hours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Distinct sessions with a success that promote a tool.
-    pub min_sessions: u32,
-    /// Successful calls that promote a tool.
-    pub min_calls: u32,
-    /// The window in which these are counted.
-    pub window_days: u32,
-    /// How long a promoted tool stays after its last success.
-    pub keep_days: u32,
-    /// How long a front-matter pin holds without a success.
-    pub pin_decay_days: u32,
-}
-
 /// One root of client transcripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptRoot {
@@ -137,12 +127,6 @@ impl Upstream {
     }
 }
 
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self { min_sessions: 2, min_calls: 1, window_days: 30, keep_days: 60, pin_decay_days: 90 }
-    }
-}
-
 impl Config {
     /// The settings of a missing file.
     pub fn defaults(places: &Places) -> Self {
@@ -172,6 +156,8 @@ impl Config {
             pins: Vec::new(),
             pin_files: vec!["~/.claude/skills/*/SKILL.md".into()],
             promote: Thresholds::default(),
+            cold_start: ColdStart::default(),
+            on_change: OnChange::default(),
             transcripts: None,
             client_hints: true,
             slim_schemas: true,

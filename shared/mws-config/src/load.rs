@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::config::{Config, Search, Thresholds, TranscriptRoot, Upstream, UpstreamKind};
+use crate::config::{Config, Search, TranscriptRoot, Upstream, UpstreamKind};
 use crate::fields::{Fields, wrong};
 use crate::listen::listen;
 use crate::tools::tools;
-use crate::{Places, Secret, url};
+use crate::{Places, Secret, promote, url};
 
 const PROTOCOLS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
@@ -88,6 +88,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
     let defaults = Config::defaults(places);
     let mut warnings = Vec::new();
     let top = Fields::new("", &value)?;
+    let promotion = promote::read(&top, &mut warnings)?;
     let config = Config {
         upstream: upstream(&top, places, defaults.upstream, &mut warnings)?,
         listen: listen(&top, places, defaults.listen, &mut warnings)?,
@@ -98,7 +99,9 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
         tools: tools(&top, &mut warnings)?,
         pins: top.texts("pins")?.unwrap_or_default(),
         pin_files: top.texts("pinFiles")?.unwrap_or(defaults.pin_files),
-        promote: thresholds(&top, &mut warnings)?,
+        promote: promotion.thresholds,
+        cold_start: promotion.cold_start,
+        on_change: promotion.on_change,
         transcripts: transcripts(&top, places, &mut warnings)?,
         client_hints: top.flag("clientHints", true)?,
         slim_schemas: top.flag("slimSchemas", true)?,
@@ -202,21 +205,6 @@ fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {
             Err(format!("upstream.protocol: '{p}' is not known; use auto or one of {PROTOCOLS:?}"))
         }
     }
-}
-
-fn thresholds(top: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Thresholds, String> {
-    let default = Thresholds::default();
-    let Some(value) = top.get("promote") else { return Ok(default) };
-    let fields = Fields::new("promote", value)?;
-    let thresholds = Thresholds {
-        min_sessions: fields.number("minSessions", default.min_sessions)?,
-        min_calls: fields.number("minCalls", default.min_calls)?,
-        window_days: fields.number("windowDays", default.window_days)?,
-        keep_days: fields.number("keepDays", default.keep_days)?,
-        pin_decay_days: fields.number("pinDecayDays", default.pin_decay_days)?,
-    };
-    fields.unknown(warnings);
-    Ok(thresholds)
 }
 
 fn transcripts(

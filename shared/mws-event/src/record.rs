@@ -113,6 +113,22 @@ pub enum Kind {
         #[serde(default)]
         demoted: Vec<String>,
     },
+    /// This definition of a tool holds: it is the one that a model may be told.
+    DefinitionPinned {
+        /// Upstream name.
+        tool: String,
+        /// Hash of the definition, 16 hex digits.
+        hash: String,
+    },
+    /// A tool's definition is another one than was accepted.
+    DefinitionChanged {
+        /// Upstream name.
+        tool: String,
+        /// Hash of the present definition, 16 hex digits.
+        hash: String,
+        /// Hash of the accepted one.
+        pinned: String,
+    },
     /// The search snapshot was replaced.
     IndexPublished {
         /// Hash of the snapshot, 16 hex digits.

@@ -1,18 +1,17 @@
-//! From usage to a decision, with its reason, for each tool that was called or is pinned.
+//! From history to a decision, with its reason, for each tool that was called or is pinned.
 //!
 //! Invariant: one decision a tool, by name. The reasons are tried in one order: not in the
-//! catalog, pinned by the configuration, pinned by a file and used, member, and what is missing.
+//! catalog, definition not accepted, pinned by the configuration, pinned by a file and used,
+//! chosen by the rule, and what is missing. The budget is cut last.
 //! Deliberately absent: what was published before. The log alone decides.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-use mws_config::Thresholds;
+use mws_config::{OnChange, Rule, Thresholds};
 use mws_event::{DAY_MS, Timestamp};
 
-use crate::membership::{Standing, days_ms, standing};
-use crate::usage::sessions;
-use crate::{CountedCall, Usage, usage_by_tool};
+use crate::estimate::{Wish, within};
+use crate::history::{Pin, Reached};
+use crate::membership::{Span, days_ms, member_spans};
+use crate::{Definitions, Estimate, History, Track, Verdict};
 
 /// Tools that somebody wants listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,179 +50,135 @@ pub struct Decision {
     pub window_sessions: u64,
     /// Successful calls in the last `windowDays`.
     pub window_calls: u64,
+    /// How the calls reached the tool.
+    pub reached: Reached,
     /// Who pins it: `config`, else the first file.
     pub pinned_by: Option<String>,
+    /// Whole days until it would fall out without another success; none for a tool that no time
+    /// limit keeps in.
+    pub days_left: Option<i64>,
+    /// Tokens that listing it costs, and what that is worth.
+    pub estimate: Option<Estimate>,
+    /// Whether its use brought it in at any time.
+    pub was_promoted: bool,
+    /// The hash of the definition that holds.
+    pub hash: Option<String>,
+    /// The hash of the present definition, when another one was accepted.
+    pub changed_to: Option<String>,
 }
 
-/// Why a tool is listed or not. The text form is the reason in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Listed: pinned.
-    Pinned,
-    /// Listed: meets the thresholds.
-    Promoted,
-    /// Listed: met them once and was used since.
-    Kept,
-    /// Not listed: the upstream does not list it.
-    NotInCatalog,
-    /// Not listed: pinned by a file, but not used.
-    StalePin,
-    /// Not listed: no call succeeded.
-    NoSuccess,
-    /// Not listed: was in, and not used for too long.
-    FellOut {
-        /// Time of the last success.
-        last_ok: Timestamp,
-        /// Whole days since then.
-        days_ago: i64,
-        /// The threshold.
-        keep_days: u32,
-    },
-    /// Not listed: too few sessions in the window.
-    TooFewSessions {
-        /// Sessions in the window.
-        have: u64,
-        /// The threshold.
-        need: u32,
-        /// Length of the window.
-        window_days: u32,
-    },
-    /// Not listed: too few calls in the window.
-    TooFewCalls {
-        /// Calls in the window.
-        have: u64,
-        /// The threshold.
-        need: u32,
-        /// Length of the window.
-        window_days: u32,
-    },
-}
-
-impl Verdict {
-    /// Whether the tool is listed.
-    pub fn is_listed(self) -> bool {
-        matches!(self, Self::Pinned | Self::Promoted | Self::Kept)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pinned => f.write_str("pinned"),
-            Self::Promoted => f.write_str("promoted"),
-            Self::Kept => f.write_str("kept"),
-            Self::NotInCatalog => f.write_str("not in the catalog"),
-            Self::StalePin => f.write_str("stale pin"),
-            Self::NoSuccess => f.write_str("no successful call"),
-            Self::FellOut { last_ok, days_ago, keep_days } => {
-                let date = last_ok.date();
-                write!(
-                    f,
-                    "fell out (last success {date}, {days_ago} days ago, keepDays {keep_days})"
-                )
-            }
-            Self::TooFewSessions { have, need, window_days } => {
-                write!(f, "too few sessions ({have} of {need} in {window_days} days)")
-            }
-            Self::TooFewCalls { have, need, window_days } => {
-                write!(f, "too few calls ({have} of {need} in {window_days} days)")
-            }
-        }
-    }
-}
-
-/// Decides on every tool that `calls` or `pins` name, sorted by name. `calls` must lie before
-/// `as_of`; without `catalog` nothing is found missing.
+/// Decides on every tool of `history`, by name, as at its end.
 pub fn decide(
-    calls: &[CountedCall<'_>],
-    pins: &Pins,
-    catalog: Option<&BTreeSet<&str>>,
+    history: &History<'_>,
+    definitions: &Definitions,
+    on_change: OnChange,
     thresholds: &Thresholds,
-    as_of: Timestamp,
 ) -> Vec<Decision> {
-    let mut usage = usage_by_tool(calls);
-    let pinned_by = owners(pins);
-    for tool in pinned_by.keys() {
-        usage.entry(tool).or_default();
-    }
-    let judge = Judge { catalog, thresholds, as_of };
-    let decision =
-        |(tool, usage): (&str, Usage)| judge.decision(tool, &usage, pinned_by.get(tool).copied());
-    usage.into_iter().map(decision).collect()
-}
-
-#[derive(Debug, Clone, Copy)]
-enum PinnedBy<'a> {
-    Config,
-    File(&'a str),
-}
-
-/// Who pins each tool: the configuration before files, of files the first by name.
-fn owners(pins: &Pins) -> BTreeMap<&str, PinnedBy<'_>> {
-    let mut files: Vec<&FilePin> = pins.files.iter().collect();
-    files.sort_unstable_by(|a, b| b.cmp(a));
-    let by_file = files.into_iter().map(|pin| (pin.tool.as_str(), PinnedBy::File(&pin.file)));
-    let by_config = pins.config.iter().map(|tool| (tool.as_str(), PinnedBy::Config));
-    by_file.chain(by_config).collect()
+    let judge = Judge { history, definitions, on_change, thresholds };
+    let mut decisions: Vec<Decision> =
+        history.tools.iter().map(|track| judge.decision(track)).collect();
+    judge.cut(&mut decisions);
+    decisions
 }
 
 struct Judge<'a> {
-    catalog: Option<&'a BTreeSet<&'a str>>,
+    history: &'a History<'a>,
+    definitions: &'a Definitions,
+    on_change: OnChange,
     thresholds: &'a Thresholds,
-    as_of: Timestamp,
 }
 
 impl Judge<'_> {
-    fn decision(&self, tool: &str, usage: &Usage, pin: Option<PinnedBy<'_>>) -> Decision {
-        let window = usage.since(self.days_back(self.thresholds.window_days));
-        let (window_sessions, window_calls) = (sessions(window), window.len() as u64);
-        let verdict = if self.catalog.is_some_and(|names| !names.contains(tool)) {
-            Verdict::NotInCatalog
-        } else {
-            self.verdict(usage, pin, window_sessions, window_calls)
+    fn decision(&self, track: &Track<'_>) -> Decision {
+        let t = self.thresholds;
+        let window = track.since(self.days_back(t.window_days));
+        let (window_sessions, window_calls) = (sessions(window, track), window.len() as u64);
+        let estimate = Estimate::of(self.history, track, t, self.history.as_of);
+        let span = member_spans(track, t).last().copied();
+        let verdict = self.verdict(track, span, estimate.as_ref(), window_sessions, window_calls);
+        let now = track.offer.map(|offer| &offer.hash);
+        let pinned = self.definitions.pinned(track.name);
+        let changed_to = now.filter(|now| pinned.is_some_and(|pinned| pinned != *now)).cloned();
+        let hash = match (self.on_change, pinned) {
+            (OnChange::Unlist | OnChange::Block, Some(pinned)) => Some(pinned.to_owned()),
+            _ => now.cloned(),
         };
         Decision {
-            tool: tool.to_owned(),
+            tool: track.name.to_owned(),
             verdict,
-            sessions: sessions(&usage.successes),
-            calls: usage.successes.len() as u64,
-            failed: usage.failed,
-            last_ok: usage.last_ok(),
+            sessions: u64::from(track.sessions),
+            calls: track.successes.len() as u64,
+            failed: track.failed,
+            last_ok: track.last_ok(),
             window_sessions,
             window_calls,
-            pinned_by: pin.map(|pin| match pin {
-                PinnedBy::Config => "config".to_owned(),
-                PinnedBy::File(file) => file.to_owned(),
+            reached: track.reached,
+            pinned_by: track.pin.map(|pin| match pin {
+                Pin::Config => "config".to_owned(),
+                Pin::File(file) => file.to_owned(),
             }),
+            days_left: self.days_left(track, verdict, span),
+            estimate,
+            was_promoted: match t.rule {
+                Rule::Thresholds => span.is_some(),
+                Rule::Value => verdict == Verdict::Promoted,
+            },
+            hash,
+            changed_to,
         }
     }
 
     fn verdict(
         &self,
-        usage: &Usage,
-        pin: Option<PinnedBy<'_>>,
+        track: &Track<'_>,
+        span: Option<Span>,
+        estimate: Option<&Estimate>,
         sessions: u64,
         calls: u64,
     ) -> Verdict {
+        if self.history.is_gone(track) {
+            return Verdict::NotInCatalog;
+        }
+        if is_held(track, self.definitions, self.on_change) {
+            return Verdict::Changed;
+        }
         let t = self.thresholds;
+        let used_since = |days| track.last_ok().is_some_and(|last| last >= self.days_back(days));
+        match track.pin {
+            Some(Pin::Config) => return Verdict::Pinned,
+            Some(Pin::File(_)) if used_since(t.pin_decay_days) => return Verdict::Pinned,
+            _ => {}
+        }
         let meets = sessions >= u64::from(t.min_sessions) && calls >= u64::from(t.min_calls);
-        let used_since = |days| usage.last_ok().is_some_and(|last| last >= self.days_back(days));
-        match (pin, standing(&usage.successes, t, self.as_of)) {
-            (Some(PinnedBy::Config), _) => Verdict::Pinned,
-            (Some(PinnedBy::File(_)), _) if used_since(t.pin_decay_days) => Verdict::Pinned,
-            (_, Standing::Member) if meets => Verdict::Promoted,
-            (_, Standing::Member) => Verdict::Kept,
-            (Some(PinnedBy::File(_)), _) => Verdict::StalePin,
-            (None, standing) => self.missing(usage, standing, sessions, calls),
+        let is_in = match t.rule {
+            Rule::Thresholds => span.is_some_and(|span| span.holds_at(self.history.as_of)),
+            Rule::Value => estimate.is_some_and(Estimate::is_worth),
+        };
+        match (is_in, track.pin) {
+            (true, _) if meets || t.rule == Rule::Value => Verdict::Promoted,
+            (true, _) => Verdict::Kept,
+            (false, Some(_)) => Verdict::StalePin,
+            (false, None) => self.missing(track, span, estimate, sessions, calls),
         }
     }
 
     /// Why a tool that nobody pins is outside.
-    fn missing(&self, usage: &Usage, standing: Standing, sessions: u64, calls: u64) -> Verdict {
+    fn missing(
+        &self,
+        track: &Track<'_>,
+        span: Option<Span>,
+        estimate: Option<&Estimate>,
+        sessions: u64,
+        calls: u64,
+    ) -> Verdict {
         let Thresholds { min_sessions, min_calls, window_days, keep_days, .. } = *self.thresholds;
-        let Some(last_ok) = usage.last_ok() else { return Verdict::NoSuccess };
-        if standing == Standing::FellOut {
-            let days_ago = (self.as_of.unix_ms() - last_ok.unix_ms()) / DAY_MS;
+        let Some(last_ok) = track.last_ok() else { return Verdict::NoSuccess };
+        if self.thresholds.rule == Rule::Value {
+            let (saved, cost) = estimate.map_or((0, 0), |e| (e.saved, e.cost));
+            return Verdict::NotWorth { saved, cost, window_days };
+        }
+        if span.is_some_and(|span| last_ok <= span.leave) {
+            let days_ago = (self.history.as_of.unix_ms() - last_ok.unix_ms()) / DAY_MS;
             return Verdict::FellOut { last_ok, days_ago, keep_days };
         }
         if sessions < u64::from(min_sessions) {
@@ -232,7 +187,53 @@ impl Judge<'_> {
         Verdict::TooFewCalls { have: calls, need: min_calls, window_days }
     }
 
-    fn days_back(&self, days: u32) -> Timestamp {
-        self.as_of.plus_ms(-days_ms(days))
+    fn days_left(&self, track: &Track<'_>, verdict: Verdict, span: Option<Span>) -> Option<i64> {
+        if !verdict.is_listed() || track.pin == Some(Pin::Config) {
+            return None;
+        }
+        let member = span.filter(|_| self.thresholds.rule == Rule::Thresholds).map(|s| s.leave);
+        let pin = match (track.pin, track.last_ok()) {
+            (Some(Pin::File(_)), Some(last)) => {
+                Some(last.plus_ms(days_ms(self.thresholds.pin_decay_days)))
+            }
+            _ => None,
+        };
+        let leave = member.max(pin)?;
+        Some((leave.unix_ms() - self.history.as_of.unix_ms()) / DAY_MS)
     }
+
+    /// Takes out what is over the budget. Without a catalog no price is known, and nothing is cut.
+    fn cut(&self, decisions: &mut [Decision]) {
+        let Some(max_tokens) = self.thresholds.max_tokens else { return };
+        let listed = decisions.iter().enumerate().filter(|(_, d)| d.verdict.is_listed());
+        let wish = |(tool, d): (usize, &Decision)| {
+            let is_pinned = d.verdict == Verdict::Pinned;
+            Some(Wish { tool, is_pinned, estimate: d.estimate? })
+        };
+        let wishes: Vec<Wish> = listed.filter_map(wish).collect();
+        let kept = within(max_tokens, wishes.clone());
+        for wish in wishes.iter().filter(|wish| kept.binary_search(&wish.tool).is_err()) {
+            let tokens = wish.estimate.tokens;
+            decisions[wish.tool].verdict = Verdict::Cut { tokens, max_tokens };
+            decisions[wish.tool].days_left = None;
+        }
+    }
+
+    fn days_back(&self, days: u32) -> Timestamp {
+        self.history.as_of.plus_ms(-days_ms(days))
+    }
+}
+
+/// Whether a change of the definition keeps the tool out until somebody accepts it.
+pub(crate) fn is_held(track: &Track<'_>, definitions: &Definitions, on_change: OnChange) -> bool {
+    let pinned = definitions.pinned(track.name);
+    on_change != OnChange::Warn
+        && track.offer.is_some_and(|now| pinned.is_some_and(|pinned| pinned != now.hash))
+}
+
+/// Number of distinct sessions.
+fn sessions(successes: &[crate::Success], track: &Track<'_>) -> u64 {
+    let mut seen = vec![false; track.sessions as usize];
+    let is_new = |s: &&crate::Success| !std::mem::replace(&mut seen[s.session as usize], true);
+    successes.iter().filter(is_new).count() as u64
 }

@@ -1,16 +1,14 @@
 //! Tests of [`crate::decide`]: what happened on which day, and what is decided when.
 
-use std::collections::BTreeSet;
-
 use mws_config::Thresholds;
 use mws_event::Event;
 
-use crate::testing::{call, day, failure, success};
-use crate::{Decision, FilePin, Pins, WorkingSet, check_thresholds, decide, merge};
+use crate::testing::{call, day, decisions, failure, offers, success};
+use crate::{Decision, FilePin, Pins, WorkingSet, check_thresholds};
 
 /// `tool: why` for each decision at the start of day `as_of`, `+` before the listed ones.
 fn decided(given: &[Event], pins: &Pins, thresholds: &Thresholds, as_of: i64) -> String {
-    let decisions = decisions(given, pins, thresholds, as_of);
+    let decisions = all(given, pins, thresholds, as_of);
     let text = |d: &Decision| {
         let mark = if d.verdict.is_listed() { "+" } else { "" };
         format!("{mark}{}: {}", d.tool, d.verdict)
@@ -18,10 +16,8 @@ fn decided(given: &[Event], pins: &Pins, thresholds: &Thresholds, as_of: i64) ->
     decisions.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn decisions(given: &[Event], pins: &Pins, t: &Thresholds, as_of: i64) -> Vec<Decision> {
-    let merged = merge(given, day(as_of), 30);
-    let catalog = BTreeSet::from(["a", "b", "c", "d"]);
-    decide(&merged.calls, pins, Some(&catalog), t, day(as_of))
+fn all(given: &[Event], pins: &Pins, t: &Thresholds, as_of: i64) -> Vec<Decision> {
+    decisions(given, pins, Some(&offers(&["a", "b", "c", "d"])), t, day(as_of)).0
 }
 
 #[test]
@@ -100,7 +96,7 @@ fn looking_often_changes_nothing() {
         [0, 20, 55, 56, 130, 131, 200].map(|n| success(n, "a", &format!("s{n}"))).into();
     let in_at: Vec<i64> = (0..300)
         .filter(|as_of| {
-            decisions(&given, &Pins::default(), &Thresholds::default(), *as_of)
+            all(&given, &Pins::default(), &Thresholds::default(), *as_of)
                 .first()
                 .is_some_and(|d| d.verdict.is_listed())
         })
@@ -124,7 +120,7 @@ fn pins_of_the_configuration_hold_always_those_of_files_while_used() {
     for (as_of, then) in [(1, used), (90, used), (91, unused)] {
         assert_eq!(decided(&given, &pins, &Thresholds::default(), as_of), then, "day {as_of}");
     }
-    let by: Vec<_> = decisions(&given, &pins, &Thresholds::default(), 1)
+    let by: Vec<_> = all(&given, &pins, &Thresholds::default(), 1)
         .into_iter()
         .map(|d| d.pinned_by.unwrap_or_default())
         .collect();
@@ -138,8 +134,8 @@ fn pins_of_the_configuration_hold_always_those_of_files_while_used() {
 #[test]
 fn without_a_catalog_nothing_is_missing() {
     let given = [success(0, "x", "s1"), success(1, "x", "s2")];
-    let merged = merge(&given, day(2), 30);
-    let decisions = decide(&merged.calls, &Pins::default(), None, &Thresholds::default(), day(2));
+    let t = Thresholds::default();
+    let (decisions, _) = decisions(&given, &Pins::default(), None, &t, day(2));
     assert!(decisions.len() == 1 && decisions[0].verdict.is_listed());
 }
 
@@ -151,7 +147,7 @@ fn a_decision_has_the_figures_of_all_history_and_of_the_window() {
         call(day(40).plus_ms(5), "a", true, |c| c.session = Some("s2".into())),
         failure(41, "a", "s3"),
     ];
-    let [d] = &decisions(&given, &Pins::default(), &Thresholds::default(), 50)[..] else {
+    let [d] = &all(&given, &Pins::default(), &Thresholds::default(), 50)[..] else {
         panic!("one tool");
     };
     assert_eq!((d.sessions, d.calls, d.failed), (2, 3, 1));
@@ -178,10 +174,9 @@ fn the_artifact_is_one_line_by_name_and_reads_back() {
         call(day(1), "b", true, |c| (c.id, c.session) = (Some("w.1".into()), Some("s2".into()))),
     ];
     let pins = Pins { config: vec!["a".into()], files: Vec::new() };
-    let merged = merge(&given, day(2), 30);
     let t = Thresholds::default();
-    let decisions = decide(&merged.calls, &pins, None, &t, day(2));
-    let set = WorkingSet::new(&decisions, &t, merged.through);
+    let (decisions, through) = decisions(&given, &pins, None, &t, day(2));
+    let set = WorkingSet::new(&decisions, &t, through);
     let bytes = set.to_bytes();
     assert_eq!(
         std::str::from_utf8(&bytes).expect("UTF-8"),

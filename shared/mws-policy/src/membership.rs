@@ -5,22 +5,24 @@
 //! nothing. Both spans include their first millisecond.
 //! Deliberately absent: pins and the catalog ([`crate::decide`]).
 
-use std::collections::HashMap;
-
 use mws_config::Thresholds;
 use mws_event::{DAY_MS, Timestamp};
 
-use crate::Success;
+use crate::{Success, Track};
 
-/// Where a tool stands.
+/// A time in: after `enter`, up to and with `leave`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Its last success did not bring or keep it in.
-    Outside,
-    /// In.
-    Member,
-    /// Was in at its last success, which is too long ago.
-    FellOut,
+pub(crate) struct Span {
+    /// The success that brought the tool in.
+    pub(crate) enter: Timestamp,
+    /// The last moment in.
+    pub(crate) leave: Timestamp,
+}
+
+impl Span {
+    pub(crate) fn holds_at(self, t: Timestamp) -> bool {
+        self.enter < t && t <= self.leave
+    }
 }
 
 /// Whether the thresholds can be used together.
@@ -35,26 +37,34 @@ pub fn check_thresholds(thresholds: &Thresholds) -> Result<(), String> {
     Ok(())
 }
 
-/// Folds `successes`, which go by time and lie before `as_of`.
-pub(crate) fn standing(
-    successes: &[Success],
-    thresholds: &Thresholds,
-    as_of: Timestamp,
-) -> Standing {
+/// All times in, by the sessions and calls of a tool.
+pub(crate) fn member_spans(track: &Track<'_>, thresholds: &Thresholds) -> Vec<Span> {
     let keep = days_ms(thresholds.keep_days);
-    let mut window = Window::new(successes, thresholds);
-    let mut member = false;
-    let mut last = None;
+    let mut window = Window::new(track, thresholds);
+    let mut spans: Vec<Span> = Vec::new();
+    for success in &track.successes {
+        let meets = window.take_next_is_met();
+        let leave = success.ts.plus_ms(keep);
+        match spans.last_mut() {
+            Some(span) if success.ts <= span.leave => span.leave = leave,
+            _ if meets => spans.push(Span { enter: success.ts, leave }),
+            _ => {}
+        }
+    }
+    spans
+}
+
+/// All times in which each success keeps a tool for `days`.
+pub(crate) fn used_spans(successes: &[Success], days: u32) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
     for success in successes {
-        member &= last.is_some_and(|last: Timestamp| success.ts <= last.plus_ms(keep));
-        member |= window.take_next_is_met();
-        last = Some(success.ts);
+        let leave = success.ts.plus_ms(days_ms(days));
+        match spans.last_mut() {
+            Some(span) if success.ts <= span.leave => span.leave = leave,
+            _ => spans.push(Span { enter: success.ts, leave }),
+        }
     }
-    match last {
-        Some(last) if member && as_of <= last.plus_ms(keep) => Standing::Member,
-        Some(_) if member => Standing::FellOut,
-        _ => Standing::Outside,
-    }
+    spans
 }
 
 /// Days as milliseconds.
@@ -68,29 +78,31 @@ struct Window<'a> {
     thresholds: &'a Thresholds,
     from: usize,
     to: usize,
-    sessions: HashMap<u32, u32>,
+    /// Successes in the window, by session.
+    counts: Vec<u32>,
+    sessions: usize,
 }
 
 impl<'a> Window<'a> {
-    fn new(successes: &'a [Success], thresholds: &'a Thresholds) -> Self {
-        Self { successes, thresholds, from: 0, to: 0, sessions: HashMap::new() }
+    fn new(track: &'a Track<'_>, thresholds: &'a Thresholds) -> Self {
+        let counts = vec![0; track.sessions as usize];
+        Self { successes: &track.successes, thresholds, from: 0, to: 0, counts, sessions: 0 }
     }
 
     fn take_next_is_met(&mut self) -> bool {
         let Some(next) = self.successes.get(self.to) else { return false };
         self.to += 1;
-        *self.sessions.entry(next.session).or_default() += 1;
+        let count = &mut self.counts[next.session as usize];
+        *count += 1;
+        self.sessions += usize::from(*count == 1);
         let start = next.ts.plus_ms(-days_ms(self.thresholds.window_days));
         while let Some(old) = self.successes.get(self.from).filter(|old| old.ts < start) {
             self.from += 1;
-            if let Some(n) = self.sessions.get_mut(&old.session) {
-                *n -= 1;
-                if *n == 0 {
-                    self.sessions.remove(&old.session);
-                }
-            }
+            let count = &mut self.counts[old.session as usize];
+            *count -= 1;
+            self.sessions -= usize::from(*count == 0);
         }
-        self.sessions.len() >= self.thresholds.min_sessions as usize
+        self.sessions >= self.thresholds.min_sessions as usize
             && self.to - self.from >= self.thresholds.min_calls as usize
     }
 }

@@ -3,13 +3,14 @@
 //! Invariant: a call that the proxy and a transcript saw counts once, in the transcript's session.
 //! Deliberately absent: judging tools; this is also what a report counts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use mws_event::{DAY_MS, Event, Timestamp, Via};
+use mws_event::{DAY_MS, Source, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
 use crate::fold::{Seen, fold};
 use crate::join::join;
+use crate::log::Log;
 use crate::silence::{Session, Silence};
 
 /// The calls of a log, each once.
@@ -57,76 +58,81 @@ pub struct Through {
 }
 
 /// Counts the calls before `as_of`; `gap_minutes` of silence end a session that has no name.
-pub fn merge(events: &[Event], as_of: Timestamp, gap_minutes: u32) -> Merged<'_> {
+pub fn merge(log: &Log, as_of: Timestamp, gap_minutes: u32) -> Merged<'_> {
     let (mut late, mut future, mut through) = (0, 0, None);
-    let counted = events.iter().filter_map(|event| match event {
-        Event::Call(call) if call.ts < as_of => {
-            through = through.max(Some((call.ts, &call.id)));
-            Some(&**call)
-        }
-        Event::Call(call) if call.ts <= as_of.plus_ms(DAY_MS) => {
+    for line in &log.lines {
+        if line.ts < as_of {
+            through = through.max(Some((line.ts, line.id.map(|id| log.id(id)))));
+        } else if line.ts <= as_of.plus_ms(DAY_MS) {
             late += 1;
-            None
-        }
-        Event::Call(_) => {
+        } else {
             future += 1;
-            None
         }
-        Event::Record(_) => None,
-    });
-    let (transcripts, proxied) = fold(counted);
-    let calls = once_each(&transcripts, &proxied, i64::from(gap_minutes) * 60_000);
-    let through = through.map(|(ts, id)| Through { ts, id: id.clone() });
+    }
+    let [transcripts, proxied] = fold(log, as_of);
+    let calls = once_each(log, &transcripts, &proxied, i64::from(gap_minutes) * 60_000);
+    let through = through.map(|(ts, id)| Through { ts, id: id.map(str::to_owned) });
     Merged { calls, through, late, future }
 }
 
 fn once_each<'a>(
-    transcripts: &[Seen<'a>],
-    proxied: &[Seen<'a>],
+    log: &'a Log,
+    transcripts: &[Seen],
+    proxied: &[Seen],
     gap_ms: i64,
 ) -> Vec<CountedCall<'a>> {
-    let silence = Silence::of(transcripts.iter().chain(proxied), gap_ms);
-    let mut calls: Vec<_> = transcripts.iter().map(|t| (counted(t), silence.session(t))).collect();
-    let mut has_proxied = vec![false; transcripts.len()];
-    for (seen, transcript) in proxied.iter().zip(join(transcripts, proxied)) {
-        let Some(t) = transcript else {
-            calls.push((counted(seen), silence.session(seen)));
+    let silence = Silence::of(log, transcripts.iter().chain(proxied), gap_ms);
+    let sessions = Sessions::of(transcripts.iter().chain(proxied).map(|s| silence.session(s)));
+    let number = |seen: &Seen| sessions.number(silence.session(seen));
+    let joined = join(log, transcripts, proxied);
+    let alone = joined.iter().filter(|joined| joined.is_none()).count();
+    let mut calls = Vec::with_capacity(transcripts.len() + alone);
+    calls.extend(transcripts.iter().map(|seen| counted(log, seen, number(seen))));
+    for (seen, transcript) in proxied.iter().zip(joined) {
+        let Some(t) = transcript.map(|t| t as usize) else {
+            calls.push(counted(log, seen, number(seen)));
             continue;
         };
-        let (call, of) = &mut calls[t];
+        let (call, line) = (&mut calls[t], seen.line(log));
         call.ts = call.ts.min(seen.start);
         call.ok |= seen.ok;
-        if !std::mem::replace(&mut has_proxied[t], true) {
-            (call.via, call.ms, call.proxied) = (seen.call.via, seen.call.ms, true);
+        if !std::mem::replace(&mut call.proxied, true) {
+            (call.via, call.ms) = (line.via, line.ms);
         }
-        if transcripts[t].call.session.is_none() {
-            *of = silence.session(seen);
+        if transcripts[t].line(log).session.is_none() {
+            call.session = number(seen);
         }
     }
-    number_sessions(calls)
+    calls.sort_unstable();
+    calls
 }
 
-fn counted<'a>(seen: &Seen<'a>) -> CountedCall<'a> {
-    let call = seen.call;
+fn counted<'a>(log: &'a Log, seen: &Seen, session: u32) -> CountedCall<'a> {
+    let line = seen.line(log);
     CountedCall {
         ts: seen.start,
-        tool: &call.tool,
+        tool: log.name(line.tool),
         ok: seen.ok,
-        session: 0,
-        client: &call.client,
-        proxied: call.src == mws_event::Source::Proxy,
-        via: call.via,
-        ms: call.ms,
+        session,
+        client: log.name(line.client),
+        proxied: line.src == Source::Proxy,
+        via: line.via,
+        ms: line.ms,
     }
 }
 
-/// Sorts, then numbers sessions as they appear, so that numbers do not depend on line order.
-fn number_sessions<'a>(mut calls: Vec<(CountedCall<'a>, Session<'_>)>) -> Vec<CountedCall<'a>> {
-    calls.sort_unstable();
-    let mut numbers = HashMap::new();
-    let number = |(call, session)| {
-        let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
-        CountedCall { session: *numbers.entry(session).or_insert(next), ..call }
-    };
-    calls.into_iter().map(number).collect()
+/// Sessions numbered by what tells them apart, so that numbers do not depend on line order.
+struct Sessions<'s>(HashMap<Session<'s>, u32>);
+
+impl<'s> Sessions<'s> {
+    fn of(sessions: impl Iterator<Item = Session<'s>>) -> Self {
+        let different: HashSet<Session<'s>> = sessions.collect();
+        let mut sorted: Vec<Session<'s>> = different.into_iter().collect();
+        sorted.sort_unstable();
+        Self(sorted.into_iter().zip(0..).collect())
+    }
+
+    fn number(&self, session: Session<'s>) -> u32 {
+        self.0.get(&session).copied().unwrap_or(u32::MAX)
+    }
 }

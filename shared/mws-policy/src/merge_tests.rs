@@ -3,8 +3,8 @@
 
 use mws_event::Via;
 
-use crate::merge;
 use crate::testing::{at, call, day, story, totals};
+use crate::{Log, merge};
 
 /// Why, the story, and its totals.
 const SEEN_TWICE: [(&str, &str, &str); 10] = [
@@ -188,7 +188,8 @@ fn repeated_lines_fold_into_one_call() {
         assert_eq!(totals(&given), then, "{why}");
     }
     let given = [same(3, true, "w.2", id), same(1, false, "w.1", id)];
-    let merged = merge(&given, day(9), 30);
+    let log: Log = given.iter().collect();
+    let merged = merge(&log, day(9), 30);
     assert_eq!(merged.calls.iter().map(|c| (c.ts, c.ok)).collect::<Vec<_>>(), [(day(1), true)]);
 }
 
@@ -199,7 +200,8 @@ fn a_joined_call_has_the_transcripts_client_and_the_proxys_measurements() {
         c.call_id = Some("toolu_00000000000000000001".into());
         (c.via, c.ms) = (Via::Listed, 77);
     }));
-    let merged = merge(&given, day(1), 30);
+    let log: Log = given.iter().collect();
+    let merged = merge(&log, day(1), 30);
     let [c] = merged.calls[..] else { panic!("one call, not {:?}", merged.calls) };
     let seen = (c.client, c.via, c.ms, c.proxied, c.ts);
     assert_eq!(seen, ("claude-code", Via::Listed, 77, true, at(9.0)));
@@ -214,16 +216,28 @@ fn what_lies_after_as_of_is_ignored_and_counted() {
         call(day(3), "a", true, |_| {}),
         call(day(3).plus_ms(1), "a", true, |_| {}),
     ];
-    let merged = merge(&given, day(2), 30);
+    let log: Log = given.iter().collect();
+    let merged = merge(&log, day(2), 30);
     assert_eq!((merged.calls.len(), merged.late, merged.future), (2, 2, 1));
     let through = merged.through.expect("two were counted");
     assert_eq!((through.ts, through.id.as_deref()), (day(1), Some("w.9")));
-    assert_eq!(merge(&given, day(1), 30).through, None);
+    assert_eq!(merge(&log, day(1), 30).through, None);
 }
 
 #[test]
 fn calls_go_by_time_whoever_saw_them() {
     let given = story("T 20 a ok 1 x S1 toolu_00000000000000000001\nP 10 b ok 1 x\nP 30 c ok 1 x");
-    let tools: Vec<&str> = merge(&given, day(1), 30).calls.iter().map(|c| c.tool).collect();
+    let log: Log = given.iter().collect();
+    let tools: Vec<&str> = merge(&log, day(1), 30).calls.iter().map(|c| c.tool).collect();
     assert_eq!(tools, ["b", "a", "c"]);
+}
+
+#[test]
+fn a_late_transcript_replaces_the_session_of_the_log() {
+    let logged = "P 10 a ok 100 claude-code\nP 60 a ok 100 claude-code\nP 90 b ok 100 claude-code";
+    assert_eq!(totals(&story(logged)), "a: 2/1/0, b: 1/1/0");
+    let one = "\nT 9 a ok 3000 claude-code S1 toolu_00000000000000000001";
+    assert_eq!(totals(&story(&format!("{logged}{one}"))), "a: 2/2/0, b: 1/1/0");
+    let both = format!("{one}\nT 59 a ok 3000 claude-code S1 toolu_00000000000000000002");
+    assert_eq!(totals(&story(&format!("{logged}{both}"))), "a: 2/1/0, b: 1/1/0");
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use mws_event::Timestamp;
 
 use crate::fold::Seen;
+use crate::log::{Line, Log};
 
 /// What tells sessions apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,37 +26,43 @@ pub(crate) enum Session<'s> {
 /// When each connection and client woke from a silence.
 #[derive(Debug)]
 pub(crate) struct Silence<'s> {
+    log: &'s Log,
     starts: HashMap<Session<'s>, Vec<Timestamp>>,
 }
 
 impl<'s> Silence<'s> {
     /// Cuts where more than `gap_ms` lie between two calls of a group.
-    pub(crate) fn of<'a: 's>(calls: impl Iterator<Item = &'s Seen<'a>>, gap_ms: i64) -> Self {
+    pub(crate) fn of<'a>(log: &'s Log, calls: impl Iterator<Item = &'a Seen>, gap_ms: i64) -> Self {
         let mut starts: HashMap<Session<'s>, Vec<Timestamp>> = HashMap::new();
-        for seen in calls.filter(|seen| seen.call.session.is_none()) {
-            starts.entry(group(seen, 0)).or_default().push(seen.start);
+        for seen in calls {
+            let line = seen.line(log);
+            if line.session.is_none() {
+                starts.entry(group(log, line, 0)).or_default().push(seen.start);
+            }
         }
         for times in starts.values_mut() {
             times.sort_unstable();
             let mut last = None;
             times.retain(|t| last.replace(*t).is_none_or(|last| *t > last.plus_ms(gap_ms)));
+            times.shrink_to_fit();
         }
-        Self { starts }
+        Self { log, starts }
     }
 
     /// The session of `seen`.
-    pub(crate) fn session(&self, seen: &'s Seen<'_>) -> Session<'s> {
-        if let Some(name) = &seen.call.session {
-            return Session::Named(name);
+    pub(crate) fn session(&self, seen: &Seen) -> Session<'s> {
+        let line = seen.line(self.log);
+        if let Some(name) = line.session {
+            return Session::Named(self.log.name(name));
         }
-        let starts = self.starts.get(&group(seen, 0)).map_or(&[][..], Vec::as_slice);
-        group(seen, starts.partition_point(|start| *start <= seen.start))
+        let starts = self.starts.get(&group(self.log, line, 0)).map_or(&[][..], Vec::as_slice);
+        group(self.log, line, starts.partition_point(|start| *start <= seen.start))
     }
 }
 
-fn group<'s>(seen: &'s Seen<'_>, n: usize) -> Session<'s> {
-    match &seen.call.conn {
-        Some(conn) => Session::OfConn(conn, n),
-        None => Session::OfClient(&seen.family, n),
+fn group<'s>(log: &'s Log, line: &Line, n: usize) -> Session<'s> {
+    match line.conn {
+        Some(conn) => Session::OfConn(log.name(conn), n),
+        None => Session::OfClient(log.name(line.family), n),
     }
 }

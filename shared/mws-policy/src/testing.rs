@@ -2,9 +2,10 @@
 //!
 //! Invariant: a test reads as a table. Deliberately absent: anything the software itself uses.
 
+use mws_config::{OnChange, Thresholds};
 use mws_event::{Call, DAY_MS, Event, Source, Timestamp, Via};
 
-use crate::merge;
+use crate::{Decision, History, Log, Offer, Offers, Pins, Through, decide, merge};
 
 /// Day 0 of every story.
 pub(crate) const EPOCH: i64 = 1_772_323_200_000; // 2026-03-01T00:00:00Z
@@ -52,11 +53,71 @@ fn told(line: &str) -> Event {
 
 /// `tool: successes/sessions/failures` for each tool, counted with a gap of 30 minutes.
 pub(crate) fn totals(events: &[Event]) -> String {
-    let merged = merge(events, day(10_000), 30);
-    let usage = crate::usage_by_tool(&merged.calls);
-    let totals = usage.iter().map(|(tool, u)| {
-        let sessions = crate::usage::sessions(&u.successes);
-        format!("{tool}: {}/{sessions}/{}", u.successes.len(), u.failed)
-    });
+    let log: Log = events.iter().collect();
+    let merged = merge(&log, day(10_000), 30);
+    let pins = crate::Pins::default();
+    let history = History::of(&merged.calls, &pins, None, 0, day(10_000));
+    let totals = history
+        .tools
+        .iter()
+        .map(|t| format!("{}: {}/{}/{}", t.name, t.successes.len(), t.sessions, t.failed));
     totals.collect::<Vec<_>>().join(", ")
+}
+
+/// What is decided at the start of day `as_of`, and how far the log was read.
+pub(crate) fn decisions(
+    given: &[Event],
+    pins: &Pins,
+    catalog: Option<&Offers>,
+    thresholds: &Thresholds,
+    as_of: Timestamp,
+) -> (Vec<Decision>, Option<Through>) {
+    let log: Log = given.iter().collect();
+    let merged = merge(&log, as_of, 30);
+    let history = History::of(&merged.calls, pins, catalog, 1000, as_of);
+    (decide(&history, log.definitions(), OnChange::Warn, thresholds), merged.through)
+}
+
+/// Tools of 100 tokens each.
+pub(crate) fn offers(names: &[&str]) -> Offers {
+    let offer =
+        |name: &&str| ((*name).to_owned(), Offer { tokens: 100, hash: format!("of {name}") });
+    names.iter().map(offer).collect()
+}
+
+/// A small generator, so that a failing seed can be named.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+
+    fn maybe(&mut self, name: &str, n: u64) -> Option<String> {
+        Some(self.below(n)).filter(|i| *i > 0).map(|i| format!("{name}{i}"))
+    }
+
+    /// Few values of everything, so that times, ids and sessions collide.
+    pub(crate) fn event(&mut self) -> Event {
+        let tool = ["a", "b"][self.below(2) as usize];
+        let via = [Via::Direct, Via::Listed][self.below(2) as usize];
+        let ts = at(self.below(4000) as f64);
+        let mut call = Call::new(ts, tool, via, self.below(3) > 0, self.below(4000));
+        call.client = ["claude-code", "Claude Code", "codex"][self.below(3) as usize].into();
+        call.src = [Source::Proxy, Source::Transcript][self.below(2) as usize];
+        call.session = self.maybe("s", 4);
+        call.conn = self.maybe("c", 3);
+        call.id = self.maybe("w.", 60);
+        call.call_id = [self.maybe("call_", 5), self.maybe("toolu_00000000000000000", 30), None]
+            [self.below(3) as usize]
+            .take();
+        Event::Call(Box::new(call))
+    }
+
+    pub(crate) fn shuffle(&mut self, events: &mut [Event]) {
+        for i in (1..events.len()).rev() {
+            events.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
 }

@@ -3,11 +3,11 @@
 //! Invariant: equal decisions give equal bytes; no wall time is in it.
 //! Deliberately absent: the proxy's reader, which takes names only and keeps its own tree small.
 
-use mws_config::Thresholds;
+use mws_config::{Rule, Thresholds};
 use mws_event::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Decision, Through};
+use crate::{Decision, Through, Verdict};
 
 /// The artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,21 @@ pub struct WorkingSet {
     /// The last event folded; none when no call was counted.
     #[serde(default)]
     pub through: Option<Through>,
+    /// True while no tool has been promoted yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cold: bool,
+    /// Tools that are kept out because their definition changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
+}
+
+/// A tool whose present definition is not the accepted one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Upstream name.
+    pub name: String,
+    /// Hash of the accepted definition.
+    pub hash: String,
 }
 
 /// One listed tool.
@@ -43,6 +58,9 @@ pub struct Listed {
     /// Time of the last success.
     #[serde(default)]
     pub last_ok: Option<Timestamp>,
+    /// Hash of the definition that was listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
 }
 
 /// Thresholds under their names in the configuration.
@@ -54,6 +72,30 @@ pub struct Used {
     window_days: u32,
     keep_days: u32,
     pin_decay_days: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cache_discount: Option<u32>,
+}
+
+impl From<&Thresholds> for Used {
+    /// What stands at its default beyond the five thresholds is left out.
+    fn from(thresholds: &Thresholds) -> Self {
+        Self {
+            min_sessions: thresholds.min_sessions,
+            min_calls: thresholds.min_calls,
+            window_days: thresholds.window_days,
+            keep_days: thresholds.keep_days,
+            pin_decay_days: thresholds.pin_decay_days,
+            policy: Some(thresholds.rule)
+                .filter(|rule| *rule != Rule::default())
+                .map(|rule| rule.to_string()),
+            max_tokens: thresholds.max_tokens,
+            cache_discount: Some(thresholds.cache_discount).filter(|percent| *percent > 0),
+        }
+    }
 }
 
 impl WorkingSet {
@@ -65,15 +107,18 @@ impl WorkingSet {
             sessions: d.sessions,
             calls: d.calls,
             last_ok: d.last_ok,
+            hash: d.hash.clone(),
         });
-        let used = Used {
-            min_sessions: thresholds.min_sessions,
-            min_calls: thresholds.min_calls,
-            window_days: thresholds.window_days,
-            keep_days: thresholds.keep_days,
-            pin_decay_days: thresholds.pin_decay_days,
-        };
-        Self { v: first_version(), tools: listed.collect(), thresholds: Some(used), through }
+        let held = decisions.iter().filter(|d| d.verdict == Verdict::Changed);
+        let held = held.filter_map(|d| Some(Held { name: d.tool.clone(), hash: d.hash.clone()? }));
+        Self {
+            v: first_version(),
+            tools: listed.collect(),
+            thresholds: Some(thresholds.into()),
+            through,
+            cold: !decisions.iter().any(|d| d.was_promoted),
+            held: held.collect(),
+        }
     }
 
     /// Reads an artifact, or `{"tools":["name", …]}`.

@@ -58,31 +58,36 @@ pub fn for_each_line(state: &StateDir, mut each: impl FnMut(&[u8])) -> Damage {
 /// Reads every event of the log.
 pub fn read_events(state: &StateDir) -> (Vec<Event>, Damage) {
     let mut events = Vec::new();
-    let mut damage = Damage::default();
-    let unreadable =
-        for_each_line(state, |line| parse_line(line, &mut events, &mut damage)).unreadable;
-    damage.unreadable = unreadable;
+    let damage = for_each_event(state, |event| events.push(event));
     (events, damage)
 }
 
-/// Reads events from any reader; a last line without newline counts when it is whole.
+/// Hands every event of the log to `each`.
+pub fn for_each_event(state: &StateDir, mut each: impl FnMut(Event)) -> Damage {
+    let mut damage = Damage::default();
+    let unreadable =
+        for_each_line(state, |line| parse_line(line, &mut each, &mut damage)).unreadable;
+    Damage { unreadable, ..damage }
+}
+
+/// Hands the events of any reader to `each`; a last line without newline counts when it is whole.
 ///
 /// # Errors
 /// When the reader fails.
 pub fn parse_events(
     reader: impl Read,
-    events: &mut Vec<Event>,
+    mut each: impl FnMut(Event),
     damage: &mut Damage,
 ) -> io::Result<()> {
-    lines_of(reader, true, &mut |line| parse_line(line, events, damage))
+    lines_of(reader, true, &mut |line| parse_line(line, &mut each, damage))
 }
 
-fn parse_line(line: &[u8], events: &mut Vec<Event>, damage: &mut Damage) {
+fn parse_line(line: &[u8], each: &mut impl FnMut(Event), damage: &mut Damage) {
     if line.trim_ascii().is_empty() {
         return;
     }
     match Event::parse(line) {
-        Ok(event) => events.push(event),
+        Ok(event) => each(event),
         Err(ParseError::Newer(_)) => damage.newer += 1,
         Err(ParseError::Damaged(_)) => damage.bad_lines += 1,
     }
@@ -196,7 +201,7 @@ mod tests {
     #[test]
     fn a_stream_may_end_without_a_newline() {
         let (mut events, mut damage) = (Vec::new(), Damage::default());
-        parse_events(CALL.as_bytes(), &mut events, &mut damage).expect("read");
+        parse_events(CALL.as_bytes(), |event| events.push(event), &mut damage).expect("read");
         assert_eq!((events.len(), damage.is_none()), (1, true));
     }
 }

@@ -9,11 +9,10 @@ use std::borrow::Cow;
 
 use mws_event::Timestamp;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::lenient::{Flag, List, Object, Text, name_in, parse_ts};
-use crate::sighting::Why;
+use super::end::{CallResult, Completed, Ended, Invocation};
+use crate::lenient::{List, Object, Text, name_in, parse_ts};
 
 /// How Codex begins an output that reports a failure.
 const FAILURES: [&str; 7] = [
@@ -59,8 +58,10 @@ pub(super) struct Payload<'a> {
     #[serde(borrow)]
     pub(super) invocation: Object<Invocation<'a>>,
     #[serde(borrow)]
-    duration: Option<&'a RawValue>,
-    result: Object<CallResult>,
+    pub(super) duration: Option<&'a RawValue>,
+    pub(super) result: Object<CallResult>,
+    #[serde(borrow)]
+    item: Object<Completed<'a>>,
     #[serde(borrow)]
     pub(super) id: Text<'a>,
     #[serde(borrow)]
@@ -69,41 +70,6 @@ pub(super) struct Payload<'a> {
     source: Object<Origin<'a>>,
     #[serde(borrow)]
     pub(super) cli_version: Text<'a>,
-}
-
-/// What an end event says was called.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Invocation<'a> {
-    #[serde(borrow)]
-    pub(super) server: Text<'a>,
-    #[serde(borrow)]
-    pub(super) tool: Text<'a>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CallResult {
-    #[serde(rename = "Ok")]
-    ok: Object<Answer>,
-    #[serde(rename = "Err")]
-    err: Option<IgnoredAny>,
-    /// The answer itself, where it is not wrapped.
-    #[serde(rename = "isError")]
-    is_error: Flag,
-    #[serde(rename = "is_error")]
-    was_error: Flag,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Answer {
-    #[serde(rename = "isError")]
-    is_error: Flag,
-    #[serde(rename = "is_error")]
-    was_error: Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -137,7 +103,7 @@ pub(super) enum Item<'a> {
     /// What the model was told about it.
     Output(&'a Payload<'a>),
     /// What came of it.
-    End(&'a Payload<'a>),
+    End(Ended<'a>),
     /// Anything else.
     Other,
 }
@@ -150,7 +116,13 @@ impl Record<'_> {
             (Some("session_meta"), _) => Item::Thread(payload),
             (Some("response_item"), Some("function_call")) => Item::Call(payload),
             (Some("response_item"), Some("function_call_output")) => Item::Output(payload),
-            (Some("event_msg"), Some("mcp_tool_call_end")) => Item::End(payload),
+            (Some("event_msg"), Some("mcp_tool_call_end")) => {
+                Ended::of(payload).map_or(Item::Other, Item::End)
+            }
+            (Some("event_msg"), Some("item_completed")) => {
+                let item = payload.item.0.as_ref();
+                item.and_then(Completed::ended).map_or(Item::Other, Item::End)
+            }
             _ => Item::Other,
         }
     }
@@ -181,35 +153,6 @@ impl Payload<'_> {
         name_in(self.arguments.get()?)
     }
 
-    /// How long the call of an end event took, in milliseconds.
-    pub(super) fn ms(&self) -> Option<u64> {
-        #[derive(Deserialize)]
-        struct Duration {
-            secs: u64,
-            #[serde(default)]
-            nanos: u64,
-        }
-        let duration: Duration = serde_json::from_str(self.duration?.get()).ok()?;
-        duration.secs.checked_mul(1000)?.checked_add(duration.nanos / 1_000_000)
-    }
-
-    /// Whether the end event is one of a success, and which sign says so.
-    pub(super) fn outcome(&self) -> Option<(bool, Why)> {
-        let result = self.result.0.as_ref()?;
-        if result.err.is_some() {
-            return Some((false, Why::Err));
-        }
-        let flags = match &result.ok.0 {
-            Some(answer) => [answer.is_error.0, answer.was_error.0],
-            None => [result.is_error.0, result.was_error.0],
-        };
-        let failed = flags.contains(&Some(true));
-        if result.ok.0.is_none() && flags == [None, None] {
-            return None;
-        }
-        Some(if failed { (false, Why::IsError) } else { (true, Why::Result) })
-    }
-
     /// Whether the output reads as one of a success: a guess.
     pub(super) fn guess(&self) -> Option<bool> {
         let output = self.output?.get();
@@ -222,8 +165,11 @@ impl Payload<'_> {
                     text: Option<&'a RawValue>,
                 }
                 let parts: List<Part<'_>> = serde_json::from_str(output).unwrap_or_default();
-                let first = parts.0.first().and_then(|part| part.text);
-                first.map(|text| beginning(text.get()).into_owned()).unwrap_or_default().into()
+                let texts = parts.0.iter().filter_map(|part| part.text).take(2);
+                let texts: Vec<_> = texts
+                    .map(|text| beginning(text.get().trim_end_matches('"')).into_owned())
+                    .collect();
+                texts.join("\\n").into()
             }
             b'"' => beginning(output),
             _ => return None,
@@ -238,17 +184,6 @@ impl Payload<'_> {
     }
 }
 
-impl Invocation<'_> {
-    /// `name` of the arguments: the tool that `call_tool` is to call.
-    pub(super) fn inner_name(&self) -> Option<String> {
-        let arguments = self.arguments?.get();
-        match serde_json::from_str::<String>(arguments) {
-            Ok(text) => name_in(&text),
-            Err(_) => name_in(arguments),
-        }
-    }
-}
-
 /// The first bytes of a JSON string, still escaped, which may be megabytes long.
 fn beginning(json: &str) -> Cow<'_, str> {
     let text = json.get(1..).unwrap_or_default();
@@ -259,11 +194,10 @@ fn beginning(json: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn payload(fields: &str) -> (Option<bool>, Option<(bool, Why)>, Option<u64>) {
+    fn guess(fields: &str) -> Option<bool> {
         let json = format!(r#"{{"type":"event_msg","payload":{{{fields}}}}}"#);
         let record: Record<'_> = serde_json::from_str(&json).expect("read");
-        let payload = record.payload.0.expect("a payload");
-        (payload.guess(), payload.outcome(), payload.ms())
+        record.payload.0.expect("a payload").guess()
     }
 
     #[test]
@@ -279,31 +213,14 @@ mod tests {
             (r#""Wall time: 0.1 seconds\nOutput:\n[{}]""#, Some(true)),
             (r#"[{"type":"input_text","text":"user rejected MCP tool call"}]"#, Some(false)),
             (r#"[{"type":"input_text","text":"fine"}]"#, Some(true)),
+            (r#"[{"text":"Wall time: 0.1 seconds\nOutput:"},{"text":"err: no"}]"#, Some(false)),
+            (r#"[{"text":"Wall time: 0.1 seconds\nOutput:"},{"text":"fine"}]"#, Some(true)),
             (r#"[{"type":"input_image"}]"#, Some(true)),
             ("[]", Some(true)),
             ("3", None),
         ] {
-            assert_eq!(payload(&format!(r#""output":{output}"#)).0, want, "{output}");
+            assert_eq!(guess(&format!(r#""output":{output}"#)), want, "{output}");
         }
-        assert_eq!(payload(r#""x":1"#).0, None);
-    }
-
-    #[test]
-    fn end_events_are_read_in_all_their_forms() {
-        for (result, want) in [
-            (r#"{"Ok":{"content":[],"isError":false}}"#, Some((true, Why::Result))),
-            (r#"{"Ok":{"content":[]}}"#, Some((true, Why::Result))),
-            (r#"{"Ok":{"isError":true}}"#, Some((false, Why::IsError))),
-            (r#"{"Ok":{"is_error":true}}"#, Some((false, Why::IsError))),
-            (r#"{"Err":"timed out"}"#, Some((false, Why::Err))),
-            (r#"{"content":[],"is_error":true}"#, Some((false, Why::IsError))),
-            (r#"{"content":[],"isError":false}"#, Some((true, Why::Result))),
-            ("{}", None),
-            (r#""Ok""#, None),
-        ] {
-            assert_eq!(payload(&format!(r#""result":{result}"#)).1, want, "{result}");
-        }
-        assert_eq!(payload(r#""duration":{"secs":2,"nanos":999999999}"#).2, Some(2999));
-        assert_eq!(payload(r#""duration":"2s""#).2, None);
+        assert_eq!(guess(r#""x":1"#), None);
     }
 }

@@ -5,6 +5,7 @@
 //! that may be of one of our calls.
 //! Deliberately absent: deciding which of several copies of a call counts; [`crate::calls`] does.
 
+mod end;
 mod line;
 mod names;
 
@@ -17,6 +18,7 @@ use memchr::{memchr, memrchr};
 use mws_config::Places;
 use mws_event::Timestamp;
 
+use self::end::Ended;
 use self::line::{Item, Payload, Record};
 pub(crate) use self::names::CodexNames;
 use crate::foreign::Foreign;
@@ -208,7 +210,7 @@ impl<'a> Reader<'a> {
         match record.item() {
             Item::Call(payload) => self.call(record, payload),
             Item::Output(payload) => self.output(record, payload),
-            Item::End(payload) => self.end(record, payload),
+            Item::End(end) => self.end(record, &end),
             Item::Thread(_) | Item::Other => {}
         }
     }
@@ -225,22 +227,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn end(&mut self, record: &Record<'_>, payload: &Payload<'_>) {
-        let (Some(id), Some(invocation)) = (payload.call_id.get(), &payload.invocation.0) else {
+    fn end(&mut self, record: &Record<'_>, end: &Ended<'_>) {
+        if !self.names.is_ours(end.server) {
             return;
-        };
-        let (server, tool) = (invocation.server.get(), invocation.tool.get());
-        let (Some(server), Some(tool)) = (server.filter(|name| self.names.is_ours(name)), tool)
-        else {
-            return;
-        };
-        let named = upstream(tool, || invocation.inner_name(), |raw| self.resolve(raw));
-        let (Some(named), Some((ok, why))) = (named, payload.outcome()) else { return };
-        let (ended, ms) = (record.ts(), payload.ms());
-        let began =
-            ended.map(|ts| ts.plus_ms(-ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0)));
-        self.sighting(id, server, named, began, true);
-        self.result(id, Outcome { ok, why, ts: ended, ms });
+        }
+        let named = upstream(end.tool, || end.inner_name(), |raw| self.resolve(raw));
+        let Some(named) = named else { return };
+        let (ended, (ok, why)) = (record.ts(), end.outcome);
+        let took = end.ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+        self.sighting(end.id, end.server, named, ended.map(|ts| ts.plus_ms(-took)), true);
+        self.result(end.id, Outcome { ok, why, ts: ended, ms: end.ms });
     }
 
     fn output(&mut self, record: &Record<'_>, payload: &Payload<'_>) {

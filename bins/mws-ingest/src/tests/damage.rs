@@ -6,10 +6,12 @@ use std::path::Path;
 use mws_event::Timestamp;
 
 use super::rollouts::{end_event, function_call, output, thread};
-use super::{call, result};
+use super::{call, result, time};
 use crate::claude_code;
 use crate::codex;
+use crate::gemini_cli;
 use crate::names::Names;
+use crate::qwen_code;
 use crate::scan::{Tail, Window};
 use crate::sources::{Reader, Task};
 
@@ -20,9 +22,11 @@ struct Format {
     found: usize,
 }
 
-const FORMATS: [Format; 2] = [
+const FORMATS: [Format; 4] = [
     Format { read: claude_code::read, lines: claude_lines, found: 6 },
     Format { read: codex::read, lines: codex_lines, found: 12 },
+    Format { read: gemini_cli::read, lines: gemini_lines, found: 6 },
+    Format { read: qwen_code::read, lines: qwen_lines, found: 6 },
 ];
 
 impl Format {
@@ -61,6 +65,39 @@ fn codex_lines() -> Vec<String> {
         lines.push(output(i + 1, &id, "done"));
         lines.push(output(i + 1, &format!("9{i}"), "done"));
         lines.push(end_event(i + 1, &format!("5{i}"), "mail", r#"{"Ok":{"isError":true}}"#));
+    }
+    lines
+}
+
+fn gemini_lines() -> Vec<String> {
+    let mut lines = vec![r#"{"sessionId":"G","projectHash":"p"}"#.to_owned()];
+    for i in 0..3 {
+        for (id, server) in [(i, "toolbox"), (90 + i, "other")] {
+            lines.push(format!(
+                r#"{{"id":"m","timestamp":"{}","type":"gemini","toolCalls":[{{"id":"mcp_{id:0>24}","args":{{}},"status":"success","displayName":"mail ({server} MCP Server)"}}]}}"#,
+                time(i)
+            ));
+        }
+    }
+    lines
+}
+
+fn qwen_lines() -> Vec<String> {
+    let mut lines = Vec::new();
+    for i in 0..3 {
+        let record = |kind: &str, more: &str| {
+            format!(r#"{{"sessionId":"Q","timestamp":"{}","type":"{kind}",{more}}}"#, time(i))
+        };
+        let both = [(i, "mcp__toolbox__mail"), (90 + i, "read_file")];
+        for (id, name) in both {
+            let call = format!(r#"{{"id":"call_{id:0>24}","name":"{name}","args":{{}}}}"#);
+            let parts = format!(r#""message":{{"parts":[{{"functionCall":{call}}}]}}"#);
+            lines.push(record("assistant", &parts));
+        }
+        for (id, _) in both {
+            let result = format!(r#"{{"callId":"call_{id:0>24}","status":"success"}}"#);
+            lines.push(record("tool_result", &format!(r#""toolCallResult":{result}"#)));
+        }
     }
     lines
 }

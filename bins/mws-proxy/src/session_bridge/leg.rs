@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
-use crate::body::BoxBody;
+use crate::body::Messages;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::control;
 use crate::fault::{Fault, FaultKind};
@@ -19,7 +18,6 @@ use crate::headers;
 use crate::proxy::Proxy;
 use crate::reply;
 use crate::rpc::{Era, MODERN, Message};
-use crate::sse::{self, EVENT_MAX, Splitter};
 use crate::upstream::{Http, Link, Pending, ended, read_whole};
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
@@ -29,7 +27,7 @@ pub(crate) enum Leg {
     /// The answer alone.
     Whole(Option<String>),
     /// An event stream.
-    Events(BoxBody, Splitter),
+    Events(Messages),
     /// Lines of a process.
     Lines(Pending),
 }
@@ -67,7 +65,7 @@ impl Leg {
         proxy.note_refusal(&response, started);
         let (parts, body) = response.into_parts();
         if reply::is_stream(&parts.headers) && parts.status.is_success() {
-            return Ok(Self::Events(body, Splitter::default()));
+            return Ok(Self::Events(Messages::of(body)));
         }
         let body = read_whole(body, BODY_MAX).await?;
         let is_answer =
@@ -97,25 +95,7 @@ impl Leg {
         match self {
             Self::Whole(answer) => answer.take().ok_or_else(cut),
             Self::Lines(pending) => pending.messages.recv().await.ok_or_else(ended),
-            Self::Events(body, splitter) => loop {
-                while let Some(event) = splitter.next_event() {
-                    if let Some(text) = sse::data(&event).filter(|text| !text.is_empty()) {
-                        return Ok(text);
-                    }
-                }
-                if splitter.len() > EVENT_MAX {
-                    let what = "the upstream sent an event of over 64 MiB";
-                    return Err(Fault::new(FaultKind::Protocol, what));
-                }
-                match body.frame().await {
-                    Some(frame) => {
-                        let frame = frame.map_err(|_| cut())?;
-                        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-                    }
-                    None if splitter.len() > 0 => splitter.push(b"\n\n"),
-                    None => return Err(cut()),
-                }
-            },
+            Self::Events(messages) => messages.next().await.map_err(|_| cut())?.ok_or_else(cut),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Deliberately absent: mending. Each finding names the command that mends it.
 
 mod files;
+mod ingest;
 mod places;
 
 use std::io;
@@ -56,6 +57,7 @@ pub(crate) fn run(common: &Common) -> Result<Exit, Failure> {
             report.add(&places::state(&state))?;
             report.add(&upstream(&loaded.config, common))?;
             report.all(&places::transcripts(&loaded.config))?;
+            report.all(&ingest::stats(common))?;
             report.all(&files::log(&state))?;
             report.all(&files::catalog(&state, &loaded.config))?;
             report.add(&files::working_set(&state))?;

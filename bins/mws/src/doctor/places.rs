@@ -65,8 +65,9 @@ pub(super) fn transcripts(config: &Config) -> Vec<Finding> {
         let found: Vec<String> =
             default_roots().iter().filter_map(|root| described(root)).collect();
         return vec![if found.is_empty() {
-            Finding::new(Level::Warn, what, "none in the default places of Claude Code and Codex")
-                .hint("name their folder in `transcripts`; until then only calls through the proxy count")
+            Finding::new(Level::Warn, what, "none in the default places of the clients").hint(
+                "name their folder in `transcripts`; until then only calls through the proxy count",
+            )
         } else {
             Finding::new(Level::Ok, what, found.join("; "))
         }];
@@ -94,6 +95,8 @@ fn default_roots() -> Vec<PathBuf> {
         own("CLAUDE_CONFIG_DIR", "~/.claude").join("projects"),
         places.expand("~/.config/claude/projects"),
         own("CODEX_HOME", "~/.codex").join("sessions"),
+        own("GEMINI_CLI_HOME", "~").join(".gemini/tmp"),
+        own("QWEN_HOME", "~/.qwen").join("projects"),
     ]
 }
 
