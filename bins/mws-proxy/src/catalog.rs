@@ -31,8 +31,6 @@ const REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(300);
 /// How often a name that is not in the list makes it be fetched.
 const MOMENT: Duration = Duration::from_secs(5);
-/// Changed definitions that are told one by one.
-const REDEFINED: usize = 50;
 const FILE_MAX: u64 = 64 * 1024 * 1024;
 /// More than a server with one tool a page and [`TOOLS`] tools would need is a loop.
 const PAGES: usize = 20_000;
@@ -243,9 +241,6 @@ impl Shelf {
             warn_of_shadowed(&tools.catalog);
             let kind = changed(before.as_deref(), &tools);
             self.recorder.record(Event::Record(Record::new(now(), kind)));
-            if let Some(before) = &before {
-                self.note_redefined(before, &tools);
-            }
         }
         // Also when nothing changed: somebody may have deleted or damaged the file.
         let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
@@ -255,20 +250,6 @@ impl Shelf {
                 tracing::warn!("Cannot keep the upstream's tool list: {e}.");
             }
         });
-    }
-
-    /// A server may turn into another one behind a name that is trusted.
-    fn note_redefined(&self, before: &Tools, after: &Tools) {
-        let redefined = after.catalog.tools().iter().filter(|tool| {
-            before.catalog.get(tool.name()).is_some_and(|old| old.hash() != tool.hash())
-        });
-        for tool in redefined.take(REDEFINED) {
-            let name = mws_cli::sanitize(tool.name());
-            tracing::warn!("The upstream has changed the definition of the tool {name}.");
-            let (tool, hash) = (tool.name().to_owned(), format!("{:016x}", tool.hash()));
-            let kind = Kind::DefinitionChanged { tool, hash };
-            self.recorder.record(Event::Record(Record::new(now(), kind)));
-        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

@@ -84,13 +84,6 @@ pub enum Kind {
         /// Tools that are gone.
         removed: u64,
     },
-    /// The upstream now describes a tool in other words, or with another schema, than before.
-    DefinitionChanged {
-        /// Name of the tool.
-        tool: String,
-        /// Hash of the new definition, 16 hex digits.
-        hash: String,
-    },
     /// The upstream could not be reached or did not answer.
     UpstreamFailed {
         /// What was attempted: `connect`, `list`, `call`, `forward`.
