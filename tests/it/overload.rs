@@ -170,7 +170,8 @@ fn deep_and_wide_json_stay_within_memory() {
     std::thread::scope(|scope| {
         for value in [&deep, &wide, &many] {
             for _ in 0..4 {
-                scope.spawn(|| {
+                let proxy = &proxy;
+                scope.spawn(move || {
                     let peer = Peer::stateless(&proxy.url);
                     let params = format!(r#"{{"name":"apple_pick","arguments":{{"x":{value}}}}}"#);
                     let body = peer.body("1", "tools/call", &params);
