@@ -53,6 +53,8 @@ struct Slot {
     open: Mutex<Option<Open>>,
     /// Held while starting, so that it happens once.
     starts: tokio::sync::Mutex<()>,
+    /// Handshakes that were refused; the other protocol may still be spoken.
+    refusals: Mutex<Respawn>,
 }
 
 impl Slot {
@@ -171,6 +173,7 @@ impl Stdio {
         if let Some((conn, _)) = lock(&slot.open).take_if(|(conn, _)| !conn.is_open()) {
             respawn.ended(conn.lived(), None);
         }
+        lock(&slot.refusals).check()?;
         respawn.check()
     }
 
@@ -186,7 +189,7 @@ impl Stdio {
             Known::Session(version) => version,
             Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
-        let open = self.start(Known::Session(version)).await?;
+        let open = self.start(&self.session, Known::Session(version)).await?;
         self.memory.keep(&open.1, false);
         Ok(self.session.put(open))
     }
@@ -206,7 +209,7 @@ impl Stdio {
         if !self.forced && failures % 2 == 1 {
             return self.settled_session().await;
         }
-        match self.start(self.known()).await {
+        match self.start(&self.modern, self.known()).await {
             // Servers that end at a request they do not know are started again without a probe.
             Err(f) if f.kind == FaultKind::Closed && !self.forced && failures == 0 => {
                 self.settled_session().await
@@ -240,7 +243,7 @@ impl Stdio {
         *lock(&self.known) = Known::Session(shaken.version.clone());
     }
 
-    async fn start(&self, known: Known) -> Result<Open, Fault> {
+    async fn start(&self, slot: &Slot, known: Known) -> Result<Open, Fault> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(ended());
         }
@@ -264,8 +267,12 @@ impl Stdio {
         match shaken {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
-                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
-                lock(&self.respawn).ended(conn.lived(), Some(&fault));
+                let (fault, record) = if conn.is_open() {
+                    (fault, &slot.refusals)
+                } else {
+                    (conn.failed_to_start(), &self.respawn)
+                };
+                lock(record).ended(conn.lived(), Some(&fault));
                 conn.stop(PATIENCE).await;
                 Err(fault)
             }
