@@ -3,6 +3,7 @@
 //! Invariant: comparisons are on text, never on parsed JSON, except where an edit is declared.
 //! Deliberately absent: `tools/list`, `initialize` and `server/discover`, which the proxy edits (see `listing`).
 
+use mws_tests::corpus::{Probe, lines, replies};
 use mws_tests::lab::{Lab, bin};
 use mws_tests::peer::Peer;
 use mws_tests::raw::RawReply;
@@ -11,16 +12,9 @@ use mws_tests::stub::Stub;
 use serde_json::json;
 use std::time::Duration;
 
-struct Probe {
-    method: String,
-    mark: String,
-    message: String,
-}
-
 #[test]
 fn json_replies_arrive_byte_for_byte() {
-    let probes = probes();
-    assert!(probes.len() >= 60, "{} probes", probes.len());
+    let probes = replies();
     let script = |era| {
         probes.iter().fold(Script::new(era), |script, probe| {
             script.on(&probe.method, &probe.mark, Act::Message(probe.message.clone()))
@@ -39,7 +33,7 @@ fn json_replies_arrive_byte_for_byte() {
 
 #[test]
 fn event_streams_arrive_byte_for_byte() {
-    let probes = probes();
+    let probes = replies();
     let script = |era| {
         probes.iter().enumerate().fold(Script::new(era), |script, (number, probe)| {
             let pieces = framed(number, &probe.message);
@@ -86,7 +80,7 @@ fn error_statuses_arrive_with_their_body() {
 
 #[test]
 fn stdio_replies_arrive_byte_for_byte_but_for_the_id() {
-    let probes = probes();
+    let probes = replies();
     for era in [Era::Session, Era::Stateless] {
         let lab = Lab::new();
         let one_line = probes.iter().filter(|probe| !probe.message.contains(['\n', '\r']));
@@ -108,12 +102,13 @@ fn stdio_replies_arrive_byte_for_byte_but_for_the_id() {
 #[test]
 fn requests_reach_the_upstream_byte_for_byte() {
     both_eras_seeing(|peer, stub, era| {
-        for params in REQUESTS {
+        for params in lines("requests.txt") {
+            let params = params.replace("NAME", "x");
             for id in ["7", "\"a\\u0062\"", "12345678901234567890", "-1"] {
                 for method in
                     ["tools/call", "resources/read", "vendor/thing", "completion/complete"]
                 {
-                    let sent = peer.body(id, method, params);
+                    let sent = peer.body(id, method, &params);
                     peer.post(method, Some("x"), &sent);
                     let got = stub.seen_of(method).last().unwrap().body.clone();
                     assert_eq!(got, declared(&sent, era), "{era:?}");
@@ -159,7 +154,7 @@ fn notifications_reach_the_upstream_byte_for_byte() {
 
 #[test]
 fn the_probes_hold_without_a_proxy() {
-    let probes = probes();
+    let probes = replies();
     for era in [Era::Stateless, Era::Session] {
         let stub = Stub::start(Script::new(era));
         let peer = peer(&stub.url, era);
@@ -206,35 +201,11 @@ fn ask(peer: &Peer, probe: &Probe, id: &str) -> RawReply {
 // On the stateless protocol the client's name gets a prefix; nothing else may change.
 fn declared(sent: &str, era: Era) -> String {
     match era {
-        Era::Stateless => sent.replace("\"name\":\"suite\"", "\"name\":\"mcp-working-set/suite\""),
+        Era::Stateless => {
+            sent.replacen("\"name\":\"suite\"", "\"name\":\"mcp-working-set/suite\"", 1)
+        }
         _ => sent.to_owned(),
     }
-}
-
-fn probes() -> Vec<Probe> {
-    let listed =
-        include_str!("../fixtures/replies.txt").lines().filter(|line| !line.starts_with('#'));
-    let listed = listed.filter_map(|line| line.split_once(' '));
-    let mut all: Vec<_> = listed.map(|(method, text)| (method, text.to_owned())).collect();
-    let wrap = |inner: &str| format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{inner}}}"#);
-    let deep = format!("{}1{}", r#"{"a":["#.repeat(2500), "]}".repeat(2500));
-    all.push(("tools/call", wrap(&deep)));
-    all.push((
-        "resources/read",
-        wrap(&format!(r#"{{"contents":[{{"text":"{}"}}]}}"#, "x".repeat(1 << 20))),
-    ));
-    all.push(("tools/call", wrap(&format!(r#"{{"content":[{}1]}}"#, "1.0, ".repeat(100_000)))));
-    all.push((
-        "tools/call",
-        " \r\n{\r\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": $ID,\r\n  \"result\": {}\r\n}\r\n\r\n"
-            .to_owned(),
-    ));
-    let number = |(number, (method, message)): (usize, (&str, String))| Probe {
-        method: method.to_owned(),
-        mark: format!("\"probe-{number}\""),
-        message,
-    };
-    all.into_iter().enumerate().map(number).collect()
 }
 
 /// Six ways to put one message on an event stream; line ends inside a message start a new data line.
@@ -266,18 +237,3 @@ fn framed(number: usize, message: &str) -> Vec<String> {
     };
     pieces
 }
-
-const REQUESTS: [&str; 12] = [
-    r#"{"name":"x","arguments":{"z":1,"a":2}}"#,
-    r#"{"arguments":{"n":1.10,"m":1e2,"big":123456789012345678901234567890},"name":"x"}"#,
-    r#"{ "name" : "x" ,	"arguments" : { } }"#,
-    r#"{"name":"x","arguments":{"s":"\ud800","t":"ä\/\u0041"}}"#,
-    r#"{"name":"x","arguments":{"a":1,"a":2}}"#,
-    r#"{"name":"x","arguments":null}"#,
-    r#"{"name":"x","arguments":[1,2]}"#,
-    r#"{"name":"x","arguments":{},"task":{"ttl":60000},"vendor":{"b":1,"a":1}}"#,
-    r#"{"name":"x","inputResponses":{"q":{"action":"accept","content":{"z":1.0}}},"requestState":"AbC=="}"#,
-    r#"{"uri":"x","cursor":null,"unknown":-0}"#,
-    r#"{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":""},"context":{}}"#,
-    r#"{"name":"x","arguments":{"name":"call_tool","clientInfo":{"name":"inner"}}}"#,
-];

@@ -9,6 +9,14 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// The rows of the fault matrix that are about a process.
+mod child_faults;
+/// The official conformance suite.
+mod conformance;
+/// The corpus of messages, over every way.
+mod corpus;
+/// Many clients at once.
+mod crowd;
 /// What the proxy is made of.
 mod deps;
 /// What goes wrong around the proxy.
@@ -23,10 +31,8 @@ mod gold;
 mod harness;
 /// Rules of the repository.
 mod layout;
-/// The fault matrix.
+/// Clients and servers written by others.
 mod matrix;
-/// The rows of it that are about a process.
-mod matrix_child;
 /// The listing and the two meta-tools.
 mod meta;
 /// More than there is room for.
@@ -43,7 +49,7 @@ mod promised;
 mod promises;
 /// What a stateless upstream asks a session client.
 mod questions;
-/// Servers and clients written by others.
+/// Bytes of servers written by others.
 mod real;
 /// What is written about a call.
 mod record;
@@ -51,6 +57,8 @@ mod record;
 mod reload;
 /// The history walked again.
 mod replay;
+/// `search_tools` and the rank of what is called.
+mod search;
 /// A session client in front of an upstream without sessions.
 mod session_bridge;
 /// The front on stdin and stdout.
@@ -61,3 +69,5 @@ mod talk;
 mod tls;
 /// Which tools exist for clients.
 mod tools;
+/// The fault matrix.
+mod upstream_faults;

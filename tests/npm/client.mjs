@@ -1,46 +1,24 @@
 // Runs a list of steps with the official TypeScript client and prints what it received.
 // One JSON argument: {"url"|"command", "mode": "legacy"|"auto"|"2026-07-28", "steps": [...]}.
-// A failed step is reported as data, so that the caller compares errors as well as results.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { answer, runSteps } from './steps.mjs';
 
 const spec = JSON.parse(process.argv[2]);
 const pinned = /^\d/.test(spec.mode) ? { pin: spec.mode } : spec.mode;
 const client = new Client(
     { name: 'suite-typescript', version: '1.0.0' },
-    { versionNegotiation: { mode: pinned } },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: pinned } },
 );
+client.setRequestHandler('elicitation/create', async (request) => answer(request));
 const [command, ...args] = spec.command ?? [];
 const transport = command
-    ? new StdioClientTransport({ command, args, stderr: 'ignore' })
+    ? new StdioClientTransport({ command, args, stderr: 'ignore', env: process.env })
     : new StreamableHTTPClientTransport(new URL(spec.url));
 
-async function run(step) {
-    try {
-        return { result: await perform(step) };
-    } catch (error) {
-        return { error: { code: error.code ?? null, message: String(error.message) } };
-    }
-}
-
-function perform(step) {
-    switch (step.op) {
-        case 'list':
-            return client.listTools();
-        case 'call':
-            return client.callTool({ name: step.name, arguments: step.arguments ?? {} });
-        case 'resources':
-            return client.listResources();
-        case 'prompts':
-            return client.listPrompts();
-        default:
-            throw new Error(`unknown step ${step.op}`);
-    }
-}
-
 await client.connect(transport);
-const steps = [];
-for (const step of spec.steps) steps.push(await run(step));
-process.stdout.write(JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), steps }) + '\n');
+const steps = await runSteps(client, spec.steps, (params, options) => client.callTool(params, options));
+const printed = JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), steps }) + '\n';
 await client.close();
-process.exit(0);
+// An exit would cut off what a pipe has not taken yet.
+process.stdout.write(printed, () => process.exit(0));

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 /// A temporary home, with configuration and state in their default places.
 pub struct Lab {
     dir: TempDir,
+    given: AtomicUsize,
 }
 
 /// A finished program.
@@ -95,7 +97,8 @@ impl Lab {
     /// An empty home.
     #[must_use]
     pub fn new() -> Self {
-        let lab = Self { dir: tempfile::Builder::new().prefix("mws-lab-").tempdir().unwrap() };
+        let dir = tempfile::Builder::new().prefix("mws-lab-").tempdir().unwrap();
+        let lab = Self { dir, given: AtomicUsize::new(0) };
         std::fs::create_dir_all(lab.path("tmp")).unwrap();
         lab
     }
@@ -124,6 +127,12 @@ impl Lab {
     #[must_use]
     pub fn state(&self, relative: &str) -> PathBuf {
         self.path(".local/state/mcp-working-set").join(relative)
+    }
+
+    /// A number that this home gave to nobody before.
+    #[must_use]
+    pub fn fresh(&self) -> usize {
+        self.given.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Writes a file below the home, replacing it by rename.

@@ -6,7 +6,8 @@
 use hyper::server::conn::http1;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -50,13 +51,22 @@ impl Drop for Modern {
     }
 }
 
-/// Serves HTTP on this listener for ever.
+/// Serves the workshop over HTTP on this listener for ever.
 pub async fn serve(listener: std::net::TcpListener, json: bool) {
+    serve_with(listener, json, || Workshop).await;
+}
+
+/// Serves what `each` makes for a client over HTTP on this listener for ever.
+pub async fn serve_with<S: ServerHandler>(
+    listener: std::net::TcpListener,
+    json: bool,
+    each: impl Fn() -> S + Send + Sync + 'static,
+) {
     listener.set_nonblocking(true).unwrap();
     let listener = TcpListener::from_std(listener).unwrap();
     let config = StreamableHttpServerConfig::default().with_json_response(json);
-    let service: StreamableHttpService<Workshop, LocalSessionManager> =
-        StreamableHttpService::new(|| Ok(Workshop), std::sync::Arc::default(), config);
+    let service: StreamableHttpService<S, LocalSessionManager> =
+        StreamableHttpService::new(move || Ok(each()), std::sync::Arc::default(), config);
     while let Ok((stream, _)) = listener.accept().await {
         let io = hyper_util::rt::TokioIo::new(stream);
         let service = hyper_util::service::TowerToHyperService::new(service.clone());
@@ -108,14 +118,17 @@ impl ServerHandler for Workshop {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let result = match request.name.as_ref() {
             "fail_always" => {
                 CallToolResult::error(vec![ContentBlock::text("it failed, as always")])
             }
-            "echo_arguments" => CallToolResult::structured(arguments),
+            "echo_arguments" => {
+                echo_late(&arguments, &context).await;
+                CallToolResult::structured(arguments)
+            }
             name if TOOLS.contains(&name) => CallToolResult::success(vec![ContentBlock::text(
                 format!("{name} done: {arguments}"),
             )]),
@@ -123,6 +136,17 @@ impl ServerHandler for Workshop {
         };
         Ok(result.into())
     }
+}
+
+// Takes the time that the caller asks for, and says the caller's own word meanwhile.
+async fn echo_late(arguments: &Value, context: &RequestContext<RoleServer>) {
+    if let Some(token) = context.meta.get_progress_token() {
+        let marker = arguments["marker"].as_str().unwrap_or_default();
+        let step = ProgressNotificationParam::new(token, 1.0).with_message(marker);
+        let _ = context.peer.notify_progress(step).await;
+    }
+    let late = arguments["ms"].as_u64().unwrap_or(0);
+    tokio::time::sleep(std::time::Duration::from_millis(late)).await;
 }
 
 fn tool(name: &'static str) -> Tool {

@@ -45,10 +45,14 @@ impl Pipe {
     /// Sends one request and returns the first line that carries its id (`"id":ID`).
     pub fn ask(&mut self, id: &str, line: &str) -> String {
         self.send(line);
-        let compact = format!("\"id\":{id}");
+        self.next_with(&format!("\"id\":{id}"))
+    }
+
+    /// The next line that has `mark` in it.
+    pub fn next_with(&mut self, mark: &str) -> String {
         loop {
-            let line = self.next_line().unwrap_or_else(|| panic!("no answer to {id}"));
-            if line.contains(&compact) {
+            let line = self.next_line().unwrap_or_else(|| panic!("no line with {mark}"));
+            if line.contains(mark) {
                 return line;
             }
         }

@@ -133,6 +133,12 @@ impl RawReply {
 }
 
 impl RawStream {
+    /// What was received so far, with its framing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+
     /// The next line that contains this text; what comes before it is dropped. `None` after `limit`
     /// or at the end.
     pub fn line_with(&mut self, text: &str, limit: Duration) -> Option<String> {

@@ -1,9 +1,10 @@
 //! What a stub upstream answers: rules first, then plain answers of the era it speaks.
 //!
-//! Invariant: the text of a rule goes out byte for byte, only `$ID` becomes the id as it was received.
+//! Invariant: the text of a rule goes out byte for byte, only `$ID` and `$TOKEN`
+//! become the id and the progress token as they were received.
 //! Deliberately absent: transport. The HTTP stub and `mws-stub-stdio` send what this file says.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ pub struct Script {
 /// One scripted answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rule {
-    /// Method that it answers.
+    /// Method that it answers: of JSON-RPC, or of HTTP where that is not POST.
     pub method: String,
     /// Text that the request must contain; empty matches every request.
     pub contains: String,
@@ -68,6 +69,26 @@ pub struct Envelope<'a> {
     /// Method; empty on responses.
     #[serde(default)]
     pub method: String,
+    #[serde(borrow, default, deserialize_with = "lenient")]
+    params: Option<Params<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: Option<&'a RawValue>,
+}
+
+// Params of any other form are nobody's business here.
+fn lenient<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Params<'a>>, D::Error> {
+    let raw = <&RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(raw.get()).ok())
 }
 
 impl Script {
@@ -97,7 +118,9 @@ impl Script {
         let envelope: Envelope<'_> = serde_json::from_str(body).ok()?;
         let id = envelope.id.map(RawValue::get);
         if let Some(rule) = self.rules.iter().find(|rule| rule.matches(&envelope.method, body)) {
-            return Some(rule.act.with_id(id.unwrap_or("null")));
+            let act = rule.act.with_id(id.unwrap_or("null"));
+            let token = envelope.params.and_then(|params| params.meta?.token);
+            return Some(act.filled("$TOKEN", token.map_or("null", RawValue::get)));
         }
         let id = id.filter(|_| !envelope.method.is_empty())?;
         Some(self.plain(&envelope.method, body).with_id(id))
@@ -128,7 +151,11 @@ impl Rule {
 
 impl Act {
     fn with_id(&self, id: &str) -> Self {
-        let fill = |text: &String| text.replace("$ID", id);
+        self.filled("$ID", id)
+    }
+
+    fn filled(&self, mark: &str, with: &str) -> Self {
+        let fill = |text: &String| text.replace(mark, with);
         match self {
             Self::Message(text) => Self::Message(fill(text)),
             Self::Stream(pieces) => Self::Stream(pieces.iter().map(fill).collect()),

@@ -147,7 +147,14 @@ async fn answer(
     shared.seen.lock().unwrap().push(seen.clone());
     let script = shared.script.lock().unwrap().clone();
     if head.method != Method::POST {
-        return Ok(reply(405, &[], ""));
+        let rule = script.rules.iter().find(|rule| rule.method == head.method.as_str());
+        return match rule {
+            Some(rule) => {
+                let closed = Closed { shared: Arc::clone(&shared), method: seen.method };
+                act(Some(rule.act.clone()), closed).await
+            }
+            None => Ok(reply(405, &[], "")),
+        };
     }
     let opens = seen.method == "initialize";
     let bare = seen.header("mcp-session-id").is_none();

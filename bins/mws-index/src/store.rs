@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use mws_catalog::{Backends, Catalog};
-use mws_search::Document;
+use mws_search::{Analyser, Document};
 
 const CACHE: u64 = 16 << 20;
 
@@ -63,7 +63,8 @@ pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> io::Result<
 
 /// Analyses every tool.
 pub(crate) fn without_store(catalog: &Catalog, backends: &Backends) -> Analysed {
-    let documents = catalog.tools().iter().map(|tool| Document::analyse(tool, backends));
+    let mut analyser = Analyser::default();
+    let documents = catalog.tools().iter().map(|tool| analyser.document(tool, backends));
     let documents: Vec<Document> = documents.collect();
     let made = documents.len();
     Analysed { documents, added: made, made, ..Analysed::default() }
@@ -78,7 +79,7 @@ fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Resu
         let (name, key) = pair?;
         known.insert(name.to_vec(), key.to_vec());
     }
-    let mut analysed = Analysed::default();
+    let (mut analysed, mut analyser) = (Analysed::default(), Analyser::default());
     for tool in catalog.tools() {
         let key = Document::key(tool, backends).to_be_bytes();
         let kept = documents.get(key)?.and_then(|bytes| Document::from_bytes(&bytes));
@@ -86,7 +87,7 @@ fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Resu
             Some(document) => document,
             None => {
                 analysed.made += 1;
-                let document = Document::analyse(tool, backends);
+                let document = analyser.document(tool, backends);
                 documents.insert(key, document.to_bytes())?;
                 document
             }

@@ -89,6 +89,9 @@ impl Advice {
     /// The response with the schema added; `None` when it is no refusal of arguments.
     fn added_to(&self, response: &str) -> Option<String> {
         let message = Message::parse(response.as_bytes()).ok()?;
+        if message.error.is_none() && Outcome::of(&message) != Outcome::Failed {
+            return None;
+        }
         let schema = self.tools.catalog.get(&self.tool).and_then(Tool::input_schema)?;
         let hint = format!("Input schema of {}: {schema}", self.tool);
         let mut edits = Edits::of(response);
@@ -101,7 +104,7 @@ impl Advice {
             edits.replace(error, with(error, &[("message", quote(&format!("{text}\n{hint}")))]));
             return Some(edits.apply());
         }
-        let result = message.result.filter(|_| Outcome::of(&message) == Outcome::Failed)?;
+        let result = message.result?;
         let members = json::members(result)?;
         let content = json::get(&members, "content").unwrap_or("[]");
         let items = json::elements(content)?;

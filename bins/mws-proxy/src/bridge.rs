@@ -137,6 +137,19 @@ pub(crate) fn with_tools(result: &str) -> Option<String> {
     Some(with(result, &[("capabilities", capabilities)]))
 }
 
+/// A handshake's result with what the proxy adds: what [`with_tools`] does, and `instructions` before
+/// the server's own. Some clients cut long ones off at the end.
+pub(crate) fn with_ours(result: &str, instructions: &str) -> String {
+    let result = with_tools(result).unwrap_or_else(|| result.to_owned());
+    if instructions.is_empty() {
+        return result;
+    }
+    let members = json::members(&result).unwrap_or_default();
+    let theirs = json::get(&members, "instructions").and_then(json::string).unwrap_or_default();
+    let all = format!("{instructions}\n\n{theirs}");
+    with(&result, &[("instructions", quote(all.trim_end()))])
+}
+
 /// The HTTP status that goes with a JSON-RPC error in the stateless protocol.
 pub(crate) fn status_of(text: &str) -> u16 {
     let code = Message::parse(text.as_bytes()).ok().and_then(|m| {

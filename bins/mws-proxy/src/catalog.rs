@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mws_catalog::{Catalog, META_TOOLS, json};
 use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record};
-use mws_state::{ReadError, Recorder, StateDir, now, publish_if_changed, read_file};
+use mws_state::{ReadError, Recorder, StateDir, now, publish_parts_if_changed, read_file};
 use serde_json::value::RawValue;
 
 use crate::edit::{Object, quote};
@@ -246,7 +246,7 @@ impl Shelf {
         let (path, memory) = (self.state.catalog(), Arc::clone(&self.upstream.memory));
         tokio::task::spawn_blocking(move || {
             memory.keep_catalog(tools.hash);
-            if let Err(e) = publish_if_changed(&path, &tools.catalog.to_json()) {
+            if let Err(e) = publish_parts_if_changed(&path, &tools.catalog.json_parts()) {
                 tracing::warn!("Cannot keep the upstream's tool list: {e}.");
             }
         });

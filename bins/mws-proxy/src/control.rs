@@ -96,8 +96,18 @@ impl Refused {
     }
 }
 
-/// One stateless `server/discover`; the inner error is a refusal of the method or the version.
+/// A stateless `server/discover`, once more where the refusal names the very version that was asked in.
 async fn discover(exchange: &Exchange) -> Result<Result<Handshake, Refused>, Fault> {
+    match discover_once(exchange).await? {
+        Err(refused) if refused.versions.iter().any(|version| version == MODERN) => {
+            discover_once(exchange).await
+        }
+        outcome => Ok(outcome),
+    }
+}
+
+/// The inner error is a refusal of the method or the version.
+async fn discover_once(exchange: &Exchange) -> Result<Result<Handshake, Refused>, Fault> {
     let answer = ask(exchange, own_request(Era::Modern, PROBE, Object::of(None)), "0").await?;
     let message = parse(&answer)?;
     let Some(result) = message.result else { return Ok(Err(Refused::by(message.error))) };
@@ -224,6 +234,22 @@ mod tests {
         assert_eq!((shaken.era, shaken.version.as_str()), (Era::Modern, "2026-07-28"));
         assert_eq!(shaken.result, DISCOVER);
         assert_eq!(sent, ["server/discover"]);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_names_the_stateless_version_is_no_sign_of_sessions() {
+        static ASKED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        const REFUSED: &str =
+            r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}"#;
+        let (shaken, sent) = shake(Known::Nothing, |_, id| {
+            match ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                0 => Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{REFUSED}}}")),
+                _ => Some(crate::rpc::result(id, DISCOVER)),
+            }
+        })
+        .await;
+        assert_eq!(shaken.expect("a handshake").era, Era::Modern);
+        assert_eq!(sent, ["server/discover", "server/discover"]);
     }
 
     #[tokio::test]

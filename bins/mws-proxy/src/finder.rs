@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use mws_event::{Event, Kind, Record};
-use mws_search::{Index, Options, Reply};
+use mws_search::{Index, Options, Reply, Request};
 use mws_state::{Recorder, StateDir, now, read_file};
 
 use crate::catalog::Tools;
@@ -14,8 +14,6 @@ use crate::lock::lock;
 
 const CURRENT_MAX: u64 = 1024;
 const SNAPSHOT_MAX: u64 = 256 * 1024 * 1024;
-/// Tools in a ranked reply.
-const LIMIT: usize = 10;
 
 /// Finds tools.
 pub(crate) struct Finder {
@@ -48,11 +46,11 @@ impl Finder {
     pub(crate) async fn search(
         &self,
         tools: &Arc<Tools>,
-        query: &str,
+        request: &Request<'_>,
         listed: &(dyn Fn(&str) -> bool + Sync),
     ) -> Reply {
         let index = self.index(tools).await;
-        mws_search::search(&index, &tools.catalog, query, listed, LIMIT)
+        mws_search::answer(&index, &tools.catalog, listed, request)
     }
 
     async fn index(&self, tools: &Arc<Tools>) -> Arc<Index> {

@@ -368,7 +368,9 @@ fn no_page(response: Reply, out: &Outgoing) -> Result<Reply, Fault> {
     let status = response.status();
     let readable = reply::is_json(&response) || reply::is_stream(response.headers());
     let about_session = status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 429);
-    if readable || about_session || out.id == "null" {
+    // Nothing is due to a notification, nor to an answer of the client.
+    let is_due = out.id != "null" && !out.method.is_empty();
+    if readable || about_session || !is_due {
         return Ok(response);
     }
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

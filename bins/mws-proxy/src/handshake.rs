@@ -103,9 +103,8 @@ impl Proxy {
     fn opened(&self, message: &Message<'_>, id: &str, result: &str, caller: &Caller) -> Reply {
         let result = bridge::in_version_of(result, message);
         let session = self.sessions.open(&caller.client, message.text);
-        let edited = bridge::with_tools(&result);
-        let result = edited.as_deref().unwrap_or(&result);
-        reply::with_session(reply::json(200, rpc::result(id, result)), &session)
+        let result = bridge::with_ours(&result, &self.instructions());
+        reply::with_session(reply::json(200, rpc::result(id, &result)), &session)
     }
 
     async fn initialize_http(
@@ -156,7 +155,7 @@ impl Proxy {
         let started = Instant::now();
         let fault = match self.in_time(self.upstream.handshake(Era::Modern)).await {
             Ok(shaken) if shaken.era == Era::Session => {
-                return reply::json(200, rpc::result(id, &bridge::discover_result(&shaken.result)));
+                return self.discovered(id, &bridge::discover_result(&shaken.result));
             }
             Ok(shaken) => match self.discover_modern(headers, message, caller, &shaken).await {
                 Ok(reply) => return reply,
@@ -171,7 +170,11 @@ impl Proxy {
             (None, Some(raw)) => bridge::discover_result(raw.get()),
             (None, None) => bridge::discover_result(&bridge::unknown_server()),
         };
-        let result = bridge::with_tools(&result).unwrap_or(result);
+        self.discovered(id, &result)
+    }
+
+    fn discovered(&self, id: &str, result: &str) -> Reply {
+        let result = bridge::with_ours(result, &self.instructions());
         reply::json(200, rpc::result(id, &result))
     }
 
@@ -191,36 +194,36 @@ impl Proxy {
                 self.learn(response, &out.id).await
             }
             Link::Stdio(_) => {
-                let result = bridge::with_tools(&shaken.result);
-                let result = result.as_deref().unwrap_or(&shaken.result);
-                Ok(reply::json(200, rpc::result(&out.id, result)))
+                let result = bridge::with_ours(&shaken.result, &self.instructions());
+                Ok(reply::json(200, rpc::result(&out.id, &result)))
             }
         }
     }
 
-    /// Passes a handshake's response on; keeps its result, and adds `tools` where it is missing.
+    /// Passes a handshake's response on; keeps its result, and adds to it what is the proxy's own.
     async fn learn(&self, response: Reply, id: &str) -> Result<Reply, Fault> {
         let (parts, incoming) = response.into_parts();
         let memory = Arc::clone(&self.upstream.memory);
+        let instructions = self.instructions();
         if reply::is_stream(&parts.headers) {
             let id = id.to_owned();
             let rewrite = move |event: Option<Vec<u8>>| {
                 let event = event?;
                 let text = sse::data(&event).filter(|text| sse::answers(text, &id));
-                let edited = text.and_then(|text| keep(&memory, &text));
+                let edited = text.and_then(|text| keep(&memory, &text, &instructions));
                 Some(edited.map_or_else(|| event.clone(), |text| sse::with_data(&event, &text)))
             };
             return Ok(reply::edited(&parts, Rewritten::boxed(incoming, rewrite)));
         }
         let body = read_whole(incoming, BODY_MAX).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
-        let bytes = keep(&memory, text).map_or_else(|| body.clone(), Bytes::from);
+        let bytes = keep(&memory, text, &instructions).map_or_else(|| body.clone(), Bytes::from);
         Ok(reply::edited(&parts, crate::body::full(bytes)))
     }
 }
 
-/// Remembers the result in `text`; the text with `tools` among the capabilities if it lacked it.
-fn keep(memory: &Memory, text: &str) -> Option<String> {
+/// Remembers the result in `text`; the text with what the proxy adds to it.
+fn keep(memory: &Memory, text: &str, instructions: &str) -> Option<String> {
     let message = Message::parse(text.as_bytes()).ok()?;
     let result = message.result?;
     let members = json::members(result)?;
@@ -236,9 +239,8 @@ fn keep(memory: &Memory, text: &str) -> Option<String> {
         }
     };
     memory.keep(&shaken, false);
-    let edited = bridge::with_tools(result)?;
     let mut edits = Edits::of(text);
-    edits.replace(result, edited);
+    edits.replace(result, bridge::with_ours(result, instructions));
     Some(edits.apply())
 }
 

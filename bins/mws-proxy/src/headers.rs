@@ -15,6 +15,8 @@ use crate::rpc::Message;
 pub(crate) const METHOD: &str = "mcp-method";
 pub(crate) const NAME: &str = "mcp-name";
 pub(crate) const PARAM: &str = "mcp-param-";
+/// The key by which a schema asks for a header.
+const ANNOTATION: &str = "x-mcp-header";
 
 /// The header of the proxy's own requests by which it would know itself.
 pub(crate) const INSTANCE: &str = "mws-instance";
@@ -125,7 +127,8 @@ pub(crate) fn mirror_call(
     set(headers, NAME, tool);
     let mut path = Vec::new();
     let mut found = Vec::new();
-    annotations(schema, &mut path, &mut found);
+    // Most schemas have none, and a call should not pay for reading them.
+    annotations(schema.filter(|schema| schema.contains(ANNOTATION)), &mut path, &mut found);
     for (path, header) in found {
         let value = path.iter().try_fold(arguments.unwrap_or("{}"), |object, key| {
             json::members(object).and_then(|members| json::get(&members, key))
@@ -157,7 +160,7 @@ fn annotations(
     for property in properties.unwrap_or_default() {
         path.push(property.key.into_owned());
         let members = json::members(property.value).unwrap_or_default();
-        if let Some(header) = json::get(&members, "x-mcp-header").and_then(json::string) {
+        if let Some(header) = json::get(&members, ANNOTATION).and_then(json::string) {
             found.push((path.clone(), header.into_owned()));
         }
         annotations(Some(property.value), path, found);

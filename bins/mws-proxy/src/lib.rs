@@ -8,6 +8,7 @@
 
 mod accepted;
 mod advice;
+mod asked;
 mod batch;
 mod body;
 mod bridge;
@@ -16,6 +17,7 @@ mod caller;
 mod catalog;
 mod check;
 mod cli;
+mod coerce;
 mod control;
 mod current;
 mod edit;
@@ -25,6 +27,7 @@ mod forward;
 #[cfg(fuzzing)]
 pub mod fuzz;
 mod guard;
+mod guide;
 mod handshake;
 mod headers;
 mod http;
@@ -37,6 +40,7 @@ mod meta;
 mod notify;
 mod pipe;
 mod proxy;
+mod ranks;
 mod reload;
 mod reply;
 mod rpc;

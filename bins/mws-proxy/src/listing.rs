@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use mws_catalog::{ListingOptions, META_TOOLS, client_problem};
+use mws_catalog::{Backends, ListingOptions, META_TOOLS, client_problem};
 use mws_config::{ColdStart, OnChange};
 
 use crate::accepted::{Change, changes};
 use crate::bridge;
 use crate::catalog::Tools;
 use crate::edit::Object;
+use crate::guide::Guide;
 use crate::meta;
 use crate::rpc::Era;
 use crate::session_bridge::strict_tools;
@@ -36,6 +37,8 @@ pub(crate) struct Listing {
     strict: OnceLock<String>,
     /// Names in it, without the meta-tools.
     pub(crate) names: BTreeSet<String>,
+    /// What the server's instructions say of the search.
+    pub(crate) instructions: String,
     /// Tools of the working set whose definition is not the accepted one.
     pub(crate) changed: BTreeMap<String, Change>,
 }
@@ -46,6 +49,10 @@ pub(crate) struct Rules {
     pub(crate) options: ListingOptions,
     pub(crate) server_name: String,
     pub(crate) pins: BTreeSet<String>,
+    /// Backend → words about it.
+    pub(crate) hints: BTreeMap<String, String>,
+    /// Whether the server's instructions say how to search.
+    pub(crate) instructions: bool,
     pub(crate) cold_start: ColdStart,
     pub(crate) on_change: OnChange,
 }
@@ -57,7 +64,9 @@ impl Listing {
         working_set: Option<&WorkingSet>,
         rules: &Rules,
     ) -> Self {
-        let mut parts = meta::definitions(rules.options.always_load);
+        let backends = tools.map(|tools| Backends::of(&tools.catalog)).unwrap_or_default();
+        let guide = Guide::of(&backends, &rules.hints);
+        let mut parts = meta::definitions(&guide, rules.options.always_load);
         let mut names = BTreeSet::new();
         let changed = tools.zip(working_set).map(|(tools, set)| changes(tools, set));
         let changed = changed.unwrap_or_default();
@@ -79,7 +88,16 @@ impl Listing {
         let rest = tools.map(|tools| tools.rest.as_str());
         let (modern, session) =
             (result(&list, rest, Era::Modern), result(&list, rest, Era::Session));
-        Self { bytes: list.len() as u64, modern, session, strict: OnceLock::new(), names, changed }
+        let instructions = guide.instructions;
+        Self {
+            bytes: list.len() as u64,
+            modern,
+            session,
+            strict: OnceLock::new(),
+            names,
+            instructions,
+            changed,
+        }
     }
 
     /// The result of `tools/list` for a client of this era.

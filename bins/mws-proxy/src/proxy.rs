@@ -14,9 +14,11 @@ use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::advice::Advice;
+use crate::asked::Asked;
 use crate::call::OpenCall;
 use crate::caller::{Caller, PROTOCOL_VERSION};
 use crate::catalog::{Shelf, Tools};
+use crate::coerce::coerced;
 use crate::edit::{Edits, Object, quote};
 use crate::finder::Finder;
 use crate::forward::Outgoing;
@@ -25,6 +27,7 @@ use crate::listing::{Listing, Rules};
 use crate::lock::lock;
 use crate::meta;
 use crate::notify::{self, Notifier};
+use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
@@ -40,6 +43,7 @@ pub(crate) struct Proxy {
     pub(crate) told: Arc<Mutex<Weak<Shelf>>>,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
@@ -133,7 +137,11 @@ impl Proxy {
             Some(own) if own.talk.get().is_some() => listing.strict_result(),
             _ => listing.result(caller.era),
         };
-        reply::json(200, rpc::result(id, result))
+        let text = rpc::result(id, result);
+        if self.upstream.streams() && reply::takes_streams(headers) {
+            return reply::stream(crate::body::full(crate::sse::message(&text)));
+        }
+        reply::json(200, text)
     }
 
     async fn call(
@@ -203,7 +211,7 @@ impl Proxy {
         let tool = tools.as_ref().and_then(|tools| tools.catalog.get(&inner.name));
         let schema = tool.and_then(mws_catalog::Tool::input_schema);
         let arguments = match (inner.arguments.as_deref(), schema) {
-            (Some(arguments), Some(schema)) => meta::coerced(arguments, schema),
+            (Some(arguments), Some(schema)) => coerced(arguments, schema),
             (arguments, _) => arguments.unwrap_or("{}").to_owned(),
         };
         if caller.era == Era::Modern {
@@ -220,8 +228,8 @@ impl Proxy {
     }
 
     async fn search(&self, id: &str, caller: &Caller, arguments: Option<&str>) -> Reply {
-        let query = match meta::query(arguments) {
-            Ok(query) => query,
+        let asked = match Asked::read(arguments) {
+            Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
         };
         let started = std::time::Instant::now();
@@ -231,13 +239,14 @@ impl Proxy {
         };
         let listing = self.listing(Some(&tools));
         let listed = |name: &str| listing.names.contains(name);
-        let found = self.finder.search(&tools, &query, &listed).await;
+        let found = self.finder.search(&tools, &asked.request(), &listed).await;
+        self.ranks.keep(caller, &found.results);
         let text = found.to_json();
         self.record(Kind::Search {
             bytes: text.len() as u64,
             results: found.results.len() as u64,
             client: caller.client.clone(),
-            kind: Some(format!("{:?}", found.kind).to_lowercase()),
+            kind: Some(found.kind.as_str().to_owned()),
             ms: u64::try_from(started.elapsed().as_millis()).ok(),
             session: caller.session.clone(),
             conn: caller.conn.clone(),
@@ -300,6 +309,14 @@ impl Proxy {
         listing
     }
 
+    /// What is said of the search in the server's instructions; empty when that is switched off.
+    pub(crate) fn instructions(&self) -> String {
+        if !self.rules.instructions {
+            return String::new();
+        }
+        self.listing(self.shelf.last().as_ref()).instructions.clone()
+    }
+
     fn working_set(&self) -> Option<Arc<WorkingSet>> {
         let mut watched = lock(&self.working_set);
         if let WatchedState::Rejected(why) = watched.refresh(working_set::parse) {
@@ -312,7 +329,7 @@ impl Proxy {
     }
 
     fn open_call(&self, ts: Timestamp, tool: &str, via: Via, caller: &Caller) -> OpenCall {
-        OpenCall::start(&self.recorder, ts, tool, via, caller)
+        OpenCall::start(&self.recorder, ts, tool, via, caller, self.ranks.of(caller, tool))
     }
 
     pub(crate) fn record(&self, kind: Kind) {

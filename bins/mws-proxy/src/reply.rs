@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc::{self, Receiver};
 
@@ -58,6 +58,12 @@ pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// True for a client that reads event streams.
+pub(crate) fn takes_streams(headers: &HeaderMap) -> bool {
+    let kinds = headers.get(ACCEPT).and_then(|v| v.to_str().ok());
+    kinds.is_some_and(|kinds| kinds.contains("text/event-stream"))
 }
 
 /// True for a JSON body.

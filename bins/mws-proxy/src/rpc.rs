@@ -135,7 +135,8 @@ pub(crate) fn client_name(info: Option<&str>) -> Option<String> {
 
 /// A response that carries `result`.
 pub(crate) fn result(id: &str, result: &str) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
+    let parts = ["{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":", result, "}"];
+    parts.concat()
 }
 
 /// A response that carries an error.

@@ -23,6 +23,7 @@ use crate::listing::Rules;
 use crate::lock::lock;
 use crate::notify::Notifier;
 use crate::proxy::Proxy;
+use crate::ranks::Ranks;
 use crate::reload::Reload;
 use crate::rpc::Era;
 use crate::streams::Streams;
@@ -102,11 +103,14 @@ pub(crate) fn build(
         finder: Finder::new(state.clone(), options, config.search.vectors, Arc::clone(&recorder)),
         recorder,
         sessions: before.map(|b| Arc::clone(&b.sessions)).unwrap_or_default(),
+        ranks: Ranks::default(),
         streams,
         rules: Rules {
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
             pins: config.pins.iter().cloned().collect(),
+            hints: config.backend_hints.clone(),
+            instructions: config.search.instructions,
             cold_start: config.cold_start,
             on_change: config.on_change,
         },

@@ -115,10 +115,18 @@ impl Catalog {
         hasher.digest()
     }
 
-    /// `{"tools":[…]}` with every definition byte for byte as sent.
-    pub fn to_json(&self) -> Vec<u8> {
-        let raw: Vec<&str> = self.tools.iter().map(Tool::raw).collect();
-        format!("{{\"tools\":[{}]}}", raw.join(",")).into_bytes()
+    /// `{"tools":[…]}` with every definition byte for byte as sent, in pieces: together they may be
+    /// more than one would hold twice.
+    pub fn json_parts(&self) -> Vec<&[u8]> {
+        let mut parts: Vec<&[u8]> = vec![b"{\"tools\":["];
+        for (index, tool) in self.tools.iter().enumerate() {
+            if index > 0 {
+                parts.push(b",");
+            }
+            parts.push(tool.raw().as_bytes());
+        }
+        parts.push(b"]}");
+        parts
     }
 }
 
@@ -133,7 +141,7 @@ mod tests {
         let (catalog, rejected) = Catalog::parse(text.as_bytes()).unwrap();
         assert!(rejected.is_empty());
         assert_eq!(catalog.get("a").unwrap().raw(), tool);
-        let json = catalog.to_json();
+        let json = catalog.json_parts().concat();
         assert_eq!(json, format!("{{\"tools\":[{tool}]}}").into_bytes());
         assert_eq!(Catalog::parse(&json).unwrap().0.hash(), catalog.hash());
     }

@@ -104,6 +104,8 @@ pub struct Search {
     pub vectors: bool,
     /// File with the user's own synonyms, with `~` expanded.
     pub synonyms: Option<PathBuf>,
+    /// Say in the server's instructions how to search.
+    pub instructions: bool,
 }
 
 impl Search {
@@ -163,7 +165,7 @@ impl Config {
             slim_schemas: true,
             notify_on_promotion: false,
             session_gap_minutes: 30,
-            search: Search { vectors: true, synonyms: None },
+            search: Search { vectors: true, synonyms: None, instructions: true },
             retention_days: 400,
         }
     }

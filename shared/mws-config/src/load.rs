@@ -229,12 +229,14 @@ fn transcripts(
 
 fn search(top: &Fields<'_>, places: &Places, warnings: &mut Vec<String>) -> Result<Search, String> {
     let Some(value) = top.get("search") else {
-        return Ok(Search { vectors: true, synonyms: None });
+        return Ok(Search { vectors: true, synonyms: None, instructions: true });
     };
     let fields = Fields::new("search", value)?;
     let synonyms = fields.text("synonyms")?;
     let synonyms = synonyms.map(|file| path("search.synonyms", &file, places)).transpose()?;
-    let search = Search { vectors: fields.flag("vectors", true)?, synonyms };
+    let (vectors, instructions) =
+        (fields.flag("vectors", true)?, fields.flag("instructions", true)?);
+    let search = Search { vectors, synonyms, instructions };
     fields.unknown(warnings);
     Ok(search)
 }

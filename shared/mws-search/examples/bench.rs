@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mws_catalog::{Backends, Catalog};
-use mws_search::{Document, Index, Options, WordVectors};
+use mws_search::{Analyser, Document, Index, Options, WordVectors};
 use serde_json::{Value, json};
 
 const QUERIES: usize = 2000;
@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let backends = Backends::of(&catalog);
     let (documents, analyse) = best(|| -> Vec<Document> {
-        catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect()
+        let mut analyser = Analyser::default();
+        catalog.tools().iter().map(|tool| analyser.document(tool, &backends)).collect()
     });
     let (_, assemble) = best(|| Index::assemble(&documents, catalog.hash(), &Options::default()));
     out["analyse_ms"] = json!(analyse);

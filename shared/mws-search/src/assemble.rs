@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::hash::Map;
 
-use crate::document::{Document, FIELDS, Field, Term};
+use crate::document::{Document, FIELDS, Field};
 use crate::index::{Backend, Entry, Index, IndexWord, Options, Posting, Surface, Variant};
 use crate::tables::Tables;
 use crate::words;
@@ -28,7 +28,9 @@ impl Index {
     pub fn assemble(documents: &[Document], catalog_hash: u64, options: &Options) -> Self {
         let mut index = Self { catalog_hash, options_hash: options.hash(), ..Self::default() };
         index.add_tools(documents);
-        let found = postings(documents, options);
+        let about = |(backend, hint): (&String, &String)| (words::fold(backend), stems(hint));
+        let hints: Hints = options.hints.iter().map(about).collect();
+        let found = postings(documents, &hints);
         let tables = Tables::new(&options.synonyms);
         index.add_words(found, &tables);
         index.add_surfaces(documents);
@@ -62,16 +64,19 @@ impl Index {
         }
     }
 
-    fn add_words(&mut self, found: BTreeMap<String, Vec<Posting>>, tables: &Tables) {
-        let mut in_catalog: Map<u32, &String> = Map::default();
-        for text in found.keys() {
+    fn add_words(&mut self, found: BTreeMap<&str, Vec<Posting>>, tables: &Tables) {
+        let mut in_catalog: Map<u32, &str> = Map::default();
+        for &text in found.keys() {
             in_catalog.extend(tables.id(text).map(|id| (id, text)));
         }
         let reaches = |id: u32| tables.variants(id).any(|(to, _)| in_catalog.contains_key(&to));
-        let extra = tables.entries().filter(|&(text, id)| !found.contains_key(text) && reaches(id));
-        let mut texts: Vec<&String> = found.keys().chain(extra.map(|(text, _)| text)).collect();
+        let extra = tables
+            .entries()
+            .filter(|&(text, id)| !found.contains_key(text.as_str()) && reaches(id));
+        let mut texts: Vec<&str> =
+            found.keys().copied().chain(extra.map(|(text, _)| text.as_str())).collect();
         texts.sort_unstable();
-        let places: Map<&String, u32> = texts.iter().copied().zip(0..).collect();
+        let places: Map<&str, u32> = texts.iter().copied().zip(0..).collect();
         for &text in &texts {
             let postings = found.get(text).map(Vec::as_slice).unwrap_or_default();
             let range = append(&mut self.postings, postings.iter().copied());
@@ -81,7 +86,7 @@ impl Index {
             });
             let variants = append(&mut self.variants, variants);
             let idf = idf(self.tools.len(), postings.len());
-            self.words.push(IndexWord { text: text.clone(), idf, postings: range, variants });
+            self.words.push(IndexWord { text: text.to_owned(), idf, postings: range, variants });
         }
         self.lookup.words = self.words.iter().map(|word| word.text.clone()).zip(0..).collect();
     }
@@ -90,7 +95,7 @@ impl Index {
         let mut surfaces: Map<&str, u32> = Map::default();
         for document in documents {
             for (text, term) in &document.surfaces {
-                let stem = document.terms.get(*term as usize).map(|term| term.stem.as_str());
+                let stem = document.terms.get(*term as usize).map(|term| &*term.stem);
                 if let Some(&word) = stem.and_then(|stem| self.lookup.words.get(stem)) {
                     surfaces.insert(text, word);
                 }
@@ -122,31 +127,42 @@ fn append<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> (u32, u32) {
     (place(start), place(list.len()))
 }
 
-/// Every word with the tools that have it, weighted.
-fn postings(documents: &[Document], options: &Options) -> BTreeMap<String, Vec<Posting>> {
+/// Every word with the tools that have it, weighted, in the order of the words.
+fn postings<'a>(documents: &'a [Document], hints: &'a Hints) -> BTreeMap<&'a str, Vec<Posting>> {
     let averages = averages(documents);
-    let hints: BTreeMap<String, Vec<String>> =
-        options.hints.iter().map(|(backend, hint)| (words::fold(backend), stems(hint))).collect();
-    let mut found: Map<String, Vec<Posting>> = Map::default();
+    let mut places: Map<&str, usize> = Map::default();
+    let mut lists: Vec<(&str, Vec<Posting>)> = Vec::new();
+    let mut book = |stem: &'a str, posting: Posting| {
+        let at = *places.entry(stem).or_insert(lists.len());
+        match lists.get_mut(at) {
+            Some((_, list)) => list.push(posting),
+            None => lists.push((stem, vec![posting])),
+        }
+    };
     for (tool, document) in (0..).zip(documents) {
-        let hint = document.backend.as_deref().and_then(|name| hints.get(&words::fold(name)));
+        let hint = match &document.backend {
+            Some(backend) if !hints.is_empty() => hints.get(&words::fold(backend)),
+            _ => None,
+        };
         let hint = hint.map(Vec::as_slice).unwrap_or_default();
-        let fresh = hint.iter().filter(|stem| !document.terms.iter().any(|t| t.stem == **stem));
-        let blank = |stem: &String| Term { stem: stem.clone(), counts: [0; FIELDS], place: 0 };
-        let extra: Vec<Term> = fresh.map(blank).collect();
-        for term in document.terms.iter().chain(&extra) {
+        let scales = scales(document.lengths, averages);
+        for term in &document.terms {
             let mut counts = term.counts;
-            counts[Field::Backend as usize] += u8::from(hint.contains(&term.stem));
-            let impact = impact(counts, document.lengths, averages);
-            let posting = Posting { tool, impact, place: term.place };
-            match found.get_mut(&term.stem) {
-                Some(list) => list.push(posting),
-                None => drop(found.insert(term.stem.clone(), vec![posting])),
-            }
+            counts[Field::Backend as usize] += u8::from(hint.iter().any(|h| **h == *term.stem));
+            let impact = impact(counts, scales);
+            book(&term.stem, Posting { tool, impact, place: term.place });
+        }
+        for stem in hint.iter().filter(|h| !document.terms.iter().any(|t| *t.stem == ***h)) {
+            let mut counts = [0; FIELDS];
+            counts[Field::Backend as usize] = 1;
+            book(stem.as_str(), Posting { tool, impact: impact(counts, scales), place: 0 });
         }
     }
-    found.into_iter().collect()
+    lists.into_iter().collect()
 }
+
+/// Folded backend → stems of the words about it.
+type Hints = BTreeMap<String, Vec<String>>;
 
 fn stems(text: &str) -> Vec<String> {
     let mut stems: Vec<String> = words::plain(text)
@@ -169,12 +185,13 @@ fn averages(documents: &[Document]) -> [f32; FIELDS] {
     sums.map(|sum| (sum / documents.len().max(1) as f32).max(1.0))
 }
 
-fn impact(counts: [u8; FIELDS], lengths: [u32; FIELDS], averages: [f32; FIELDS]) -> f32 {
-    let field = |f: usize| {
-        let count = f32::from(counts[f].min(MOST_COUNTED));
-        let length = 1.0 - LENGTH[f] + LENGTH[f] * lengths[f] as f32 / averages[f];
-        WEIGHT[f] * count / length
-    };
+/// What the length of each field of a tool takes from a word in it.
+fn scales(lengths: [u32; FIELDS], averages: [f32; FIELDS]) -> [f32; FIELDS] {
+    std::array::from_fn(|f| 1.0 - LENGTH[f] + LENGTH[f] * lengths[f] as f32 / averages[f])
+}
+
+fn impact(counts: [u8; FIELDS], scales: [f32; FIELDS]) -> f32 {
+    let field = |f: usize| WEIGHT[f] * f32::from(counts[f].min(MOST_COUNTED)) / scales[f];
     let weight: f32 = (0..FIELDS).map(field).sum();
     weight * (SATURATION + 1.0) / (weight + SATURATION)
 }
@@ -206,7 +223,7 @@ mod tests {
         let weigh = |field: usize, count: u8, length: u32| {
             let mut counts = [0; FIELDS];
             counts[field] = count;
-            impact(counts, [length; FIELDS], [10.0; FIELDS])
+            impact(counts, scales([length; FIELDS], [10.0; FIELDS]))
         };
         assert!(weigh(0, 1, 3) > weigh(2, 1, 3));
         assert!(weigh(3, 1, 5) > weigh(3, 1, 50));

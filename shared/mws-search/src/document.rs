@@ -3,6 +3,8 @@
 //! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
 //! only those of changed tools made again. Deliberately absent: anything about other tools.
 
+use std::sync::Arc;
+
 use crate::hash::Map;
 
 use mws_catalog::{Backends, Tool};
@@ -11,10 +13,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::codec::{Reader, Writer};
 use crate::params;
 use crate::verbs;
-use crate::words::{self, Word};
+use crate::words;
 
 /// Raised whenever analysis changes, so that kept documents are made again.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Characters of the description that are indexed, and of each parameter's description.
 const DESCRIPTION: usize = 600;
@@ -37,7 +39,7 @@ pub(crate) const FIELDS: usize = 6;
 /// One indexed word of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
-    pub(crate) stem: String,
+    pub(crate) stem: Arc<str>,
     /// How often it stands in each field, at most 255.
     pub(crate) counts: [u8; FIELDS],
     /// Its first place in the name, from 1; 0 when it is not there.
@@ -57,36 +59,10 @@ pub struct Document {
     /// What the name says the tool does, as a set of verb classes.
     pub(crate) verbs: u16,
     /// Words as written, with the place of their stem in `terms`.
-    pub(crate) surfaces: Vec<(String, u32)>,
+    pub(crate) surfaces: Vec<(Arc<str>, u32)>,
 }
 
 impl Document {
-    /// Analyses one tool of a catalog whose backends are given.
-    pub fn analyse(tool: &Tool, backends: &Backends) -> Self {
-        let name = tool.name();
-        let part = backends.tool_part(name);
-        let backend = backends.backend(name);
-        let mut builder = Builder::default();
-        for word in words::plain(part) {
-            builder.add(Field::Name, &word);
-        }
-        for word in words::plain(backend.unwrap_or_default()) {
-            builder.add(Field::Backend, &word);
-        }
-        let (sentence, rest) = sentences(tool.description());
-        builder.prose(Field::Sentence, sentence);
-        builder.prose(Field::Rest, rest);
-        params::visit(tool.input_schema().unwrap_or_default(), &mut |name, text| {
-            for word in words::plain(name) {
-                builder.add(Field::Params, &word);
-            }
-            builder.prose(Field::ParamText, cut(text, PARAMETER));
-        });
-        let verbs = verbs::of_name(&words::plain(part));
-        let part = u32::try_from(name.len() - part.len()).unwrap_or_default();
-        builder.finish(name, part, backend, verbs)
-    }
-
     /// The tool's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -145,7 +121,7 @@ impl Document {
             *length = reader.u32()?;
         }
         let terms = reader.list(5 + FIELDS, |r| {
-            let stem = r.text()?.to_owned();
+            let stem = r.text()?.into();
             let place = r.u8()?;
             let mut counts = [0; FIELDS];
             for count in &mut counts {
@@ -154,7 +130,7 @@ impl Document {
             Some(Term { stem, counts, place })
         })?;
         let surfaces = reader.list(8, |r| {
-            let text = r.text()?.to_owned();
+            let text = r.text()?.into();
             let term = r.u32().filter(|&term| (term as usize) < terms.len())?;
             Some((text, term))
         })?;
@@ -164,38 +140,97 @@ impl Document {
     }
 }
 
+/// Analyses tools, and keeps the words that it met: catalogs repeat theirs.
 #[derive(Default)]
-struct Builder {
-    places: Map<String, u32>,
-    terms: Vec<Term>,
-    surfaces: Map<String, u32>,
-    lengths: [u32; FIELDS],
+pub struct Analyser {
+    words: Map<Arc<str>, u32>,
+    known: Vec<Known>,
+    stems: Map<Arc<str>, u32>,
+    /// For each stem the tool that had it last, and the place of its term there.
+    terms: Vec<(u32, u32)>,
+    /// Tools so far; the number of the one at work.
+    tools: u32,
 }
 
-impl Builder {
-    fn prose(&mut self, field: Field, text: &str) {
-        for Word { text, whole } in words::split(text, true) {
-            if whole || !words::is_stop(&text) {
-                self.add(field, &text);
-            }
-        }
-    }
+/// A word met before.
+struct Known {
+    text: Arc<str>,
+    stem: Arc<str>,
+    stem_at: u32,
+    /// The letters of a word that ends in digits.
+    letters: Option<u32>,
+    is_stop: bool,
+    /// The tool that had it last.
+    last: u32,
+}
 
-    fn add(&mut self, field: Field, word: &str) {
-        self.lengths[field as usize] += 1;
-        let place = u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX);
-        self.count(field, word, place);
-        if let Some(letters) = words::letters(word) {
-            self.count(field, letters, place);
-        }
-    }
-
-    fn count(&mut self, field: Field, word: &str, place: u8) {
-        let index = match self.surfaces.get(word) {
-            Some(&index) => index,
-            None => self.insert(word),
+impl Analyser {
+    /// Analyses one tool of a catalog whose backends are given.
+    pub fn document(&mut self, tool: &Tool, backends: &Backends) -> Document {
+        let name = tool.name();
+        let part = backends.tool_part(name);
+        let backend = backends.backend(name);
+        self.tools += 1;
+        let mut document = Document {
+            name: name.to_owned(),
+            part: u32::try_from(name.len() - part.len()).unwrap_or_default(),
+            backend: backend.map(str::to_owned),
+            terms: Vec::new(),
+            lengths: [0; FIELDS],
+            verbs: verbs::of_name(&words::plain(part)),
+            surfaces: Vec::new(),
         };
-        let Some(term) = self.terms.get_mut(index as usize) else { return };
+        self.names(&mut document, Field::Name, part);
+        self.names(&mut document, Field::Backend, backend.unwrap_or_default());
+        let (sentence, rest) = sentences(tool.description());
+        self.prose(&mut document, Field::Sentence, sentence);
+        self.prose(&mut document, Field::Rest, rest);
+        params::visit(tool.input_schema().unwrap_or_default(), &mut |name, text| {
+            self.names(&mut document, Field::Params, name);
+            self.prose(&mut document, Field::ParamText, cut(text, PARAMETER));
+        });
+        document
+    }
+
+    fn names(&mut self, document: &mut Document, field: Field, text: &str) {
+        words::each(text, false, &mut |word, _| {
+            let word = self.word(word);
+            self.add(document, field, word);
+        });
+    }
+
+    fn prose(&mut self, document: &mut Document, field: Field, text: &str) {
+        words::each(text, true, &mut |word, whole| {
+            let word = self.word(word);
+            if whole || self.known.get(word as usize).is_some_and(|known| !known.is_stop) {
+                self.add(document, field, word);
+            }
+        });
+    }
+
+    fn add(&mut self, document: &mut Document, field: Field, word: u32) {
+        document.lengths[field as usize] += 1;
+        let place = u8::try_from(document.lengths[Field::Name as usize]).unwrap_or(u8::MAX);
+        self.count(document, field, word, place);
+        let letters = self.known.get(word as usize).and_then(|known| known.letters);
+        if let Some(letters) = letters {
+            self.count(document, field, letters, place);
+        }
+    }
+
+    fn count(&mut self, document: &mut Document, field: Field, word: u32, place: u8) {
+        let Some(known) = self.known.get_mut(word as usize) else { return };
+        let Some((tool, term)) = self.terms.get_mut(known.stem_at as usize) else { return };
+        if *tool != self.tools {
+            (*tool, *term) = (self.tools, u32::try_from(document.terms.len()).unwrap_or(u32::MAX));
+            let stem = Arc::clone(&known.stem);
+            document.terms.push(Term { stem, counts: [0; FIELDS], place: 0 });
+        }
+        if known.last != self.tools {
+            known.last = self.tools;
+            document.surfaces.push((Arc::clone(&known.text), *term));
+        }
+        let Some(term) = document.terms.get_mut(*term as usize) else { return };
         let count = &mut term.counts[field as usize];
         *count = count.saturating_add(1);
         if field == Field::Name && term.place == 0 {
@@ -203,29 +238,24 @@ impl Builder {
         }
     }
 
-    fn insert(&mut self, word: &str) -> u32 {
-        let stem = words::stem(word);
+    /// The number of a word, which is new or known.
+    fn word(&mut self, word: &str) -> u32 {
+        if let Some(&at) = self.words.get(word) {
+            return at;
+        }
+        let letters = words::letters(word).map(|letters| self.word(letters));
+        let text: Arc<str> = word.into();
+        let stem: Arc<str> = words::stem(word).into();
         let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
-        let index = *self.places.entry(stem.clone()).or_insert(next);
-        if index == next {
-            self.terms.push(Term { stem, counts: [0; FIELDS], place: 0 });
+        let stem_at = *self.stems.entry(Arc::clone(&stem)).or_insert(next);
+        if stem_at == next {
+            self.terms.push((0, 0));
         }
-        self.surfaces.insert(word.to_owned(), index);
-        index
-    }
-
-    fn finish(self, name: &str, part: u32, backend: Option<&str>, verbs: u16) -> Document {
-        let mut surfaces: Vec<(String, u32)> = self.surfaces.into_iter().collect();
-        surfaces.sort_unstable();
-        Document {
-            name: name.to_owned(),
-            part,
-            backend: backend.map(str::to_owned),
-            terms: self.terms,
-            lengths: self.lengths,
-            verbs,
-            surfaces,
-        }
+        let at = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
+        let is_stop = words::is_stop(word);
+        self.words.insert(Arc::clone(&text), at);
+        self.known.push(Known { text, stem, stem_at, letters, is_stop, last: 0 });
+        at
     }
 }
 
@@ -259,7 +289,8 @@ mod tests {
     fn documents(text: &str) -> Vec<Document> {
         let catalog = Catalog::parse(text.as_bytes()).unwrap().0;
         let backends = Backends::of(&catalog);
-        catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect()
+        let mut analyser = Analyser::default();
+        catalog.tools().iter().map(|tool| analyser.document(tool, &backends)).collect()
     }
 
     const MAIL: &str = r#"{"tools":[{"name":"mail__sendMail","description":"Sends mail. Slow on GitHub.","inputSchema":{"properties":{"to":{"description":"who"}}}}]}"#;
@@ -267,7 +298,7 @@ mod tests {
     #[test]
     fn words_are_counted_by_field() {
         let document = &documents(MAIL)[0];
-        let term = |stem: &str| document.terms.iter().find(|t| t.stem == stem).unwrap();
+        let term = |stem: &str| document.terms.iter().find(|t| *t.stem == *stem).unwrap();
         assert_eq!((term("mail").counts, term("mail").place), ([1, 1, 0, 1, 0, 0], 2));
         assert_eq!(term("send").counts, [1, 0, 0, 1, 0, 0]);
         assert_eq!(term("github").counts[Field::Rest as usize], 1);

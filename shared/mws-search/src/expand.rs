@@ -71,7 +71,7 @@ impl Query {
 impl Index {
     pub(crate) fn expand(&self, text: &str) -> Query {
         let spelt = self.spelt(text);
-        let stems: Vec<String> = spelt.iter().map(|word| words::stem(word)).collect();
+        let stems: Vec<String> = spelt.iter().map(|word| self.stem(word)).collect();
         let (backends, named) = self.named_backends(&stems);
         let extra = self.extra(&spelt, &stems);
         let foreign = stems.iter().any(|stem| tables::is_foreign(stem));
@@ -108,6 +108,12 @@ impl Index {
         let others = query.words.iter().filter(|word| !word.names_backend).count();
         query.only_backends = named.first() == Some(&true) && others <= FEW;
         query
+    }
+
+    /// The stem of a word; those of the catalog are known.
+    fn stem(&self, word: &str) -> String {
+        let known = self.surface(word).and_then(|place| self.word_at(place));
+        known.map_or_else(|| words::stem(word), |known| known.text.clone())
     }
 
     /// What joins the words of a query in another language: articles, and pairs of characters across
@@ -156,13 +162,16 @@ impl Index {
     /// For every word, what it may stand for together with its neighbours.
     fn extra(&self, spelt: &[String], stems: &[String]) -> Vec<Vec<Variant>> {
         let mut extra = vec![Vec::new(); spelt.len()];
+        let (mut joined, mut phrase) = (String::new(), String::new());
         for length in [2, 3] {
             for at in 0..(spelt.len() + 1).saturating_sub(length) {
                 let mut found: Vec<Variant> = Vec::new();
-                if let Some(word) = self.surface(&spelt[at..at + length].concat()) {
+                join(&spelt[at..at + length], "", &mut joined);
+                if let Some(word) = self.surface(&joined) {
                     found.push(Variant { word, weight: JOINED });
                 }
-                if let Some(phrase) = self.word(&stems[at..at + length].join(" ")) {
+                join(&stems[at..at + length], " ", &mut phrase);
+                if let Some(phrase) = self.word(&phrase) {
                     found.extend(self.variants(phrase));
                 }
                 if found.is_empty() {
@@ -253,5 +262,14 @@ impl Index {
             fresh
         });
         QueryWord { variants: scored, idf, names_backend, stem }
+    }
+}
+
+/// Puts words together in a text that is used again.
+fn join(words: &[String], between: &str, text: &mut String) {
+    text.clear();
+    for (at, word) in words.iter().enumerate() {
+        text.push_str(if at == 0 { "" } else { between });
+        text.push_str(word);
     }
 }

@@ -61,9 +61,9 @@ impl Index {
     pub fn rank_in(&self, query: &str, backend: Option<&str>, limit: usize) -> Found {
         let query = query.trim();
         let found = |kind, tools| Found { kind, tools, weak: false, named: 0, unknown_name: false };
-        let backend = backend.and_then(|name| self.lookup.backend_names.get(&words::fold(name)));
+        let backend = backend.and_then(|name| self.backend_named(name));
         if query.is_empty() {
-            let tools = backend.and_then(|&place| self.backends.get(place as usize));
+            let tools = backend.and_then(|place| self.backends.get(place as usize));
             return match tools {
                 Some(backend) => found(Kind::Backend, backend.tools.clone()),
                 None => found(Kind::Overview, Vec::new()),
@@ -79,7 +79,12 @@ impl Index {
         if let Some(tools) = self.whole_backend(query).filter(|_| backend.is_none()) {
             return found(Kind::Backend, tools);
         }
-        self.ranked(query, backend.copied(), named, limit)
+        self.ranked(query, backend, named, limit)
+    }
+
+    /// The place of a backend, by its name in any case.
+    pub(crate) fn backend_named(&self, name: &str) -> Option<u32> {
+        self.lookup.backend_names.get(&words::fold(name.trim())).copied()
     }
 
     fn ranked(&self, text: &str, backend: Option<u32>, named: Vec<u32>, limit: usize) -> Found {
@@ -140,13 +145,13 @@ impl Index {
         let query = query.trim_end_matches('*');
         let inner = query.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
         let query = inner.map_or(query, |(_, name)| name);
-        let tools = self.lookup.names.get(&words::fold(query))?;
+        let tools = self.named(&words::fold(query));
         let full = |&tool: &u32| self.name(tool) == Some(query);
         if let Some(tool) = tools.iter().copied().find(full) {
             return Some(vec![tool]);
         }
         let plain = query.chars().all(char::is_alphanumeric);
-        (tools.len() == 1 || !plain).then(|| tools.clone())
+        (tools.len() == 1 || !plain && !tools.is_empty()).then_some(tools)
     }
 
     fn whole_backend(&self, query: &str) -> Option<Vec<u32>> {

@@ -12,7 +12,7 @@ use mws_catalog::{Backends, Catalog};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::Writer;
-use crate::document::{self, Document};
+use crate::document::{self, Analyser, Document};
 use crate::spelling::Shape;
 use crate::vectors::Vectors;
 use crate::{tables, words};
@@ -71,8 +71,8 @@ pub(crate) struct Lookup {
     pub(crate) backend_names: Map<String, u32>,
     /// First stem of a backend's name → backends.
     pub(crate) backends: Map<String, Vec<u32>>,
-    /// Folded name, or name without backend → tools.
-    pub(crate) names: Map<String, Vec<u32>>,
+    /// Hash of a folded name, or of one without backend, and the tool; sorted.
+    pub(crate) names: Vec<(u64, u32)>,
     /// Hash of a surface → its place.
     pub(crate) surfaces: Map<u64, u32>,
     /// The letters of each surface.
@@ -132,8 +132,9 @@ impl Index {
     /// Analyses and indexes a whole catalog.
     pub fn build(catalog: &Catalog, options: &Options) -> Self {
         let backends = Backends::of(catalog);
+        let mut analyser = Analyser::default();
         let documents: Vec<Document> =
-            catalog.tools().iter().map(|tool| Document::analyse(tool, &backends)).collect();
+            catalog.tools().iter().map(|tool| analyser.document(tool, &backends)).collect();
         Self::assemble(&documents, catalog.hash(), options)
     }
 
@@ -160,6 +161,21 @@ impl Index {
     /// The name of a tool, by its place in the catalog.
     pub fn name(&self, tool: u32) -> Option<&str> {
         self.tools.get(tool as usize).map(|entry| entry.name.as_str())
+    }
+
+    /// The tools of that folded name, with or without backend, in the catalog's order.
+    pub(crate) fn named(&self, name: &str) -> Vec<u32> {
+        let hash = hash::of(name);
+        let from = self.lookup.names.partition_point(|(other, _)| *other < hash);
+        let rest = self.lookup.names.get(from..).unwrap_or_default();
+        let same = rest.iter().take_while(|(other, _)| *other == hash).map(|(_, tool)| *tool);
+        let is_so = |&tool: &u32| {
+            self.tools.get(tool as usize).is_some_and(|entry| {
+                let part = entry.name.get(entry.part as usize..).unwrap_or_default();
+                words::fold(&entry.name) == name || words::fold(part) == name
+            })
+        };
+        same.filter(is_so).collect()
     }
 
     pub(crate) fn word(&self, text: &str) -> Option<&IndexWord> {
@@ -197,13 +213,14 @@ impl Index {
             }
         }
         for (place, tool) in (0..).zip(&self.tools) {
-            let mut names = vec![words::fold(&tool.name)];
-            names.push(words::fold(tool.name.get(tool.part as usize..).unwrap_or_default()));
-            names.dedup();
-            for name in names {
-                lookup.names.entry(name).or_default().push(place);
+            let full = words::fold(&tool.name);
+            let part = words::fold(tool.name.get(tool.part as usize..).unwrap_or_default());
+            lookup.names.push((hash::of(&full), place));
+            if part != full {
+                lookup.names.push((hash::of(&part), place));
             }
         }
+        lookup.names.sort_unstable();
         lookup.surfaces =
             self.surfaces.iter().map(|surface| hash::of(&surface.text)).zip(0..).collect();
         lookup.masks = self.surfaces.iter().map(|surface| Shape::of(&surface.text)).collect();

@@ -25,7 +25,7 @@ mod verbs;
 mod words;
 
 pub use current::{Current, SNAPSHOT_MAX, load};
-pub use document::Document;
+pub use document::{Analyser, Document};
 pub use find::{Found, Kind};
 pub use index::{Index, Options};
 pub use reply::{BUDGET, Detail, Reply, Request, answer, search};

@@ -3,6 +3,7 @@
 //! Invariant: a tool gets the best variant of every query word, never the sum of several; ties go to
 //! the shorter name, then to upstream order. Deliberately absent: what was used before.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use crate::assemble::idf;
@@ -65,6 +66,7 @@ impl Hit {
 }
 
 /// What a query found, by tool. Most queries find something in few tools only.
+#[derive(Default)]
 struct Hits {
     /// For each tool its place in `all`; 0 stands for nothing found.
     slots: Vec<u32>,
@@ -74,10 +76,16 @@ struct Hits {
 }
 
 impl Hits {
-    fn new(tools: usize, most: usize) -> Self {
-        let mut all = Vec::with_capacity(most + 1);
-        all.push(Hit::default());
-        Self { slots: vec![0; tools], all, touched: Vec::with_capacity(most) }
+    /// Makes room for a catalog of so many tools; the memory of the query before serves again.
+    fn clear(&mut self, tools: usize) {
+        for hit in self.all.drain(..).skip(1) {
+            if let Some(slot) = self.slots.get_mut(hit.tool as usize) {
+                *slot = 0;
+            }
+        }
+        self.slots.resize(tools, 0);
+        self.all.push(Hit::default());
+        self.touched.clear();
     }
 
     fn get(&self, tool: u32) -> Option<&Hit> {
@@ -170,14 +178,20 @@ impl Weigh {
 impl Index {
     /// The best tools, at most `limit`.
     pub(crate) fn score(&self, query: &Query, limit: usize) -> Scores {
-        let words = query.words.iter().flat_map(|word| &word.variants);
-        let postings = words.filter_map(|variant| self.word_at(variant.word));
-        let most = postings.map(|word| self.postings(word).len()).sum::<usize>();
-        let mut hits = Hits::new(self.tools.len(), most.min(self.tools.len()));
-        for (number, word) in (1..).zip(&query.words) {
-            self.collect(number, word, &mut hits);
+        thread_local! {
+            static HITS: RefCell<Hits> = RefCell::default();
         }
-        let weigh = Weigh::new(query, self.inside(query, &hits));
+        HITS.with_borrow_mut(|hits| {
+            hits.clear(self.tools.len());
+            self.score_with(query, limit, hits)
+        })
+    }
+
+    fn score_with(&self, query: &Query, limit: usize, hits: &mut Hits) -> Scores {
+        for (number, word) in (1..).zip(&query.words) {
+            self.collect(number, word, hits);
+        }
+        let weigh = Weigh::new(query, self.inside(query, hits));
         let mut best = Best { tools: Vec::new(), limit, index: self };
         let mut top = 0.0_f32;
         for hit in hits.all.iter().skip(1) {

@@ -30,6 +30,7 @@ const WEAK: &str = "Nothing fits well; these are the closest. Other words, an ex
 const WEAK_EMPTY: &str =
     "Nothing fits. Other words, a tool name or a backend name may; an empty query lists all tools.";
 const UNKNOWN: &str = "No tool has this name. Did you mean one of these?";
+const EVERYWHERE: &str = "No backend has that name; all were searched.";
 const CUT: &str = "For a tool's schema, search its exact name.";
 
 /// What is asked.
@@ -99,13 +100,14 @@ pub fn answer(
     request: &Request<'_>,
 ) -> Reply {
     let found = index.rank_in(request.query, request.backend, request.limit);
+    let everywhere = request.backend.is_some_and(|name| index.backend_named(name).is_none());
     if found.kind == Kind::Overview {
         return overview(index, listed);
     }
     let names = found.tools.iter().filter_map(|&tool| index.name(tool));
     let tools: Vec<&Tool> = names.filter_map(|name| catalog.get(name)).collect();
     let lines = vec![OnceCell::new(); tools.len()];
-    let page = Page { found: &found, tools: &tools, lines };
+    let page = Page { found: &found, tools: &tools, lines, everywhere };
     if found.kind == Kind::Exact {
         let entries: Vec<String> = tools.iter().map(|tool| whole(tool, None)).collect();
         return page.finish(&entries, false);
@@ -124,6 +126,8 @@ struct Page<'a> {
     tools: &'a [&'a Tool],
     /// The parameters of each tool: schemas are long, and every form is tried.
     lines: Vec<OnceCell<String>>,
+    /// A backend was named that there is not.
+    everywhere: bool,
 }
 
 impl Page<'_> {
@@ -178,6 +182,7 @@ impl Page<'_> {
     fn finish(&self, entries: &[String], cut: bool) -> Reply {
         let Found { kind, weak, unknown_name, .. } = *self.found;
         let notes = [
+            self.everywhere.then_some(EVERYWHERE),
             (unknown_name && !weak).then_some(UNKNOWN),
             weak.then_some(if entries.is_empty() { WEAK_EMPTY } else { WEAK }),
             cut.then_some(CUT),

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::cut;
 use crate::index::{Index, Variant};
-use crate::words;
+use crate::{hash, words};
 
 /// Numbers in a vector.
 pub(crate) const DIMENSIONS: usize = 64;
@@ -69,6 +69,8 @@ pub struct WordVectors {
     pub(crate) starts: Vec<u32>,
     pub(crate) rows: Vec<Row>,
     pub(crate) hash: u64,
+    /// Places of the words by their hash, from 1; the number of slots is a power of two.
+    slots: Vec<u32>,
 }
 
 impl WordVectors {
@@ -101,7 +103,27 @@ impl WordVectors {
         let mut starts = vec![0];
         starts.extend(ends.map(|(at, _)| at as u32 + 1));
         starts.push(u32::try_from(text.len()).ok()?.checked_add(1)?);
-        (starts.len() == rows.len() + 1).then_some(Self { text, starts, rows, hash })
+        let fits = starts.len() == rows.len() + 1;
+        let slots = vec![0; (rows.len() * 2).next_power_of_two()];
+        let table = Self { text, starts, rows, hash, slots };
+        fits.then(|| table.with_slots())
+    }
+
+    fn with_slots(mut self) -> Self {
+        for at in 0..self.rows.len() {
+            let mut slot = self.slot(self.word(at));
+            while self.slots.get(slot).is_some_and(|&taken| taken > 0) {
+                slot = (slot + 1) & (self.slots.len() - 1);
+            }
+            if let Some(free) = self.slots.get_mut(slot) {
+                *free = u32::try_from(at + 1).unwrap_or_default();
+            }
+        }
+        self
+    }
+
+    fn slot(&self, word: &str) -> usize {
+        hash::of(word) as usize & self.slots.len().saturating_sub(1)
     }
 
     /// Tells tables apart.
@@ -115,24 +137,22 @@ impl WordVectors {
     }
 
     pub(crate) fn find(&self, word: &str) -> Option<&Row> {
-        let (mut low, mut high) = (0, self.rows.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.word(middle).cmp(word) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return self.rows.get(middle),
+        let mut slot = self.slot(word);
+        loop {
+            let place = (*self.slots.get(slot)? as usize).checked_sub(1)?;
+            if self.word(place) == word {
+                return self.rows.get(place);
             }
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
-        None
     }
 
     fn add_text(&self, text: &str, sum: &mut Vector) {
-        for word in words::plain(text) {
-            if let Some(row) = self.find(&word) {
+        words::each(text, false, &mut |word, _| {
+            if let Some(row) = self.find(word) {
                 add(sum, row);
             }
-        }
+        });
     }
 }
 

@@ -20,7 +20,7 @@ pub use follow::Follower;
 pub use fs::{Identity, ReadError, read_file};
 pub use lock::StageLock;
 pub use log::{Damage, for_each_event, for_each_line, parse_events, read_events, segments};
-pub use publish::{publish, publish_if_changed, publish_to};
+pub use publish::{publish, publish_if_changed, publish_parts_if_changed, publish_to};
 pub use recorder::Recorder;
 pub use watch::{Watched, WatchedState};
 

@@ -4,13 +4,16 @@
 //! Deliberately absent: history. The log has it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dir::private_dir;
-use crate::read_file;
+use crate::fs::open_regular;
+
+/// What is read or written at a time.
+const PIECE: usize = 64 * 1024;
 
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -20,7 +23,11 @@ static COUNTER: AtomicU64 = AtomicU64::new(0);
 /// # Errors
 /// The message names the path; the old file is untouched then.
 pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace(path, bytes)
+    publish_parts(path, &[bytes])
+}
+
+fn publish_parts(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    replace(path, parts)
         .map_err(|e| io::Error::new(e.kind(), format!("cannot publish {}: {e}", path.display())))
 }
 
@@ -29,11 +36,40 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// As [`publish`].
 pub fn publish_if_changed(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let same = read_file(path, bytes.len() as u64).is_ok_and(|(old, _)| old == bytes);
+    publish_parts_if_changed(path, &[bytes])
+}
+
+/// As [`publish_if_changed`], for what is too large to be put together in memory.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_parts_if_changed(path: &Path, parts: &[&[u8]]) -> io::Result<bool> {
+    let same = open_regular(path).is_ok_and(|file| holds(file, parts).unwrap_or(false));
     if !same {
-        publish(path, bytes)?;
+        publish_parts(path, parts)?;
     }
     Ok(!same)
+}
+
+fn holds(file: File, parts: &[&[u8]]) -> io::Result<bool> {
+    let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
+    if file.metadata()?.len() != size {
+        return Ok(false);
+    }
+    let mut file = BufReader::with_capacity(PIECE, file);
+    for part in parts {
+        let mut rest = *part;
+        while !rest.is_empty() {
+            let read = file.fill_buf()?;
+            let n = read.len().min(rest.len());
+            if n == 0 || read[..n] != rest[..n] {
+                return Ok(false);
+            }
+            file.consume(n);
+            rest = &rest[n..];
+        }
+    }
+    Ok(true)
 }
 
 /// Puts `bytes` where a user asked for them. A regular file, or none, is published as by
@@ -48,7 +84,7 @@ pub fn publish_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = Path::new(".").join(path);
     match std::fs::symlink_metadata(&path) {
         Ok(meta) if !meta.is_file() => write_through(&path, meta.is_symlink(), bytes),
-        _ => in_present_dir(&path).and_then(|()| replace(&path, bytes)),
+        _ => in_present_dir(&path).and_then(|()| replace(&path, &[bytes])),
     }
     .map_err(cannot)
 }
@@ -69,7 +105,7 @@ fn write_through(path: &Path, create: bool, bytes: &[u8]) -> io::Result<()> {
     options.write(true).create(create).truncate(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::other("not a path of a file"));
     };
@@ -78,7 +114,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temp = dir.join(format!(".{}.tmp.{}.{n}", name.to_string_lossy(), std::process::id()));
-    let written = write_new(&temp, bytes).and_then(|()| std::fs::rename(&temp, path));
+    let written = write_new(&temp, parts).and_then(|()| std::fs::rename(&temp, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }
@@ -86,12 +122,15 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-fn write_new(temp: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(temp: &Path, parts: &[&[u8]]) -> io::Result<()> {
     // A file left by a killed process of the same id would make `create_new` fail for ever.
     let _ = std::fs::remove_file(temp);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temp)?;
+    let mut file = BufWriter::with_capacity(PIECE, file);
+    for part in parts {
+        file.write_all(part)?;
+    }
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
 }
 
 #[cfg(test)]
@@ -170,5 +209,20 @@ mod tests {
         let error = publish(&path, b"new").expect_err("cannot replace a directory").to_string();
         assert!(error.contains("dir"), "{error}");
         assert!(path.join("x").exists());
+    }
+
+    #[test]
+    fn parts_are_published_and_compared_as_the_whole_they_make() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let path = tmp.path().join("a.json");
+        let long = vec![b'x'; 3 * PIECE + 1];
+        let parts: [&[u8]; 4] = [b"[", &long, b"", b"]"];
+        assert!(publish_parts_if_changed(&path, &parts).expect("published"));
+        assert_eq!(std::fs::read(&path).expect("read"), parts.concat());
+        assert!(!publish_if_changed(&path, &parts.concat()).expect("the same"));
+        assert!(!publish_parts_if_changed(&path, &parts).expect("the same"));
+        let other: [&[u8]; 3] = [b"[", &long, b"}"];
+        assert!(publish_parts_if_changed(&path, &other).expect("published"));
+        assert!(publish_parts_if_changed(&path, &other[..2]).expect("published"));
     }
 }

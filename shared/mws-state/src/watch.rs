@@ -4,6 +4,7 @@
 //! once for each damaged version.
 //! Deliberately absent: inotify. It loses replaced files and does not work on every file system.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +44,12 @@ impl<T> Watched<T> {
 
     /// Reads the file again if it is another one than before.
     pub fn refresh(&mut self, parse: impl FnOnce(&[u8]) -> Result<T, String>) -> WatchedState {
-        if let Ok(meta) = std::fs::symlink_metadata(&self.path)
-            && Some(Identity::of(&meta)) == self.seen
-        {
-            return WatchedState::Same;
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(meta) if Some(Identity::of(&meta)) == self.seen => return WatchedState::Same,
+            Err(e) if e.kind() == ErrorKind::NotFound && self.value.is_none() => {
+                return WatchedState::Same;
+            }
+            _ => {}
         }
         match read_file(&self.path, self.max) {
             Ok((bytes, identity)) => {

@@ -89,12 +89,12 @@ impl Process {
         Ok(sum / 1e3)
     }
 
-    /// Resident memory, in MB.
+    /// Resident memory, in MiB.
     pub(crate) fn resident(&self) -> Fallible<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kb = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
-        Ok(kb.parse::<f64>()? * 1024.0 / 1e6)
+        Ok(kb.parse::<f64>()? / 1024.0)
     }
 }
 

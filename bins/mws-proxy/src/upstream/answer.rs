@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::body::Body;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
 
@@ -18,6 +19,9 @@ use crate::sse::{self, Splitter};
 /// Largest answer to a request of our own, in bytes.
 const OWN_MAX: usize = 64 * 1024 * 1024;
 
+/// No page or error is this large, in bytes.
+const LARGE: usize = 64 * 1024;
+
 /// The response to request `id`, out of a JSON body or an event stream.
 pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault> {
     let status = response.status();
@@ -27,9 +31,11 @@ pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault
         return from_stream(response.into_body(), id).await;
     }
     let body = read_whole(response.into_body(), OWN_MAX).await?;
-    let is_message = Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
+    // Who asked reads a large answer anyway.
+    let is_message = (status.is_success() && body.len() > LARGE && body.starts_with(b"{"))
+        || Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
     if is_message && (status.is_success() || status.is_client_error()) && !is_refusal(status) {
-        return String::from_utf8(body.to_vec())
+        return String::from_utf8(body.into())
             .map_err(|_| Fault::new(FaultKind::Protocol, "the upstream's answer is not UTF-8"));
     }
     // A server of the session era that never heard of the method may answer in plain HTTP.
@@ -71,7 +77,9 @@ fn is_answer(text: &str, id: &str) -> bool {
 
 /// Reads a body of at most `max` bytes.
 pub(crate) async fn read_whole(mut body: BoxBody, max: usize) -> Result<Bytes, Fault> {
-    let mut whole = Vec::new();
+    // What is announced is still not believed beyond a limit before it comes.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+    let mut whole = Vec::with_capacity(announced.min(max).min(4 * 1024 * 1024));
     while let Some(frame) = body.frame().await {
         let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
         let frame = frame.map_err(cut)?;

@@ -4,6 +4,7 @@
 //! Deliberately absent: HTTP/2, redirects, cookies.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::lock::lock;
 use crate::memory::Memory;
-use crate::reply::Reply;
+use crate::reply::{Reply, is_stream};
 use crate::rpc::{Era, META_VERSION, Message};
 use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
@@ -42,6 +43,8 @@ pub(crate) struct Http {
     /// Held while negotiating, so that it happens once.
     negotiating: tokio::sync::Mutex<()>,
     control: Mutex<Option<Control>>,
+    /// Its last answer to a request of ours was an event stream.
+    streams: AtomicBool,
     /// The client's `Authorization` that was passed on last, where that is configured: the proxy's
     /// own requests need one, too.
     lent: Option<Mutex<Option<HeaderValue>>>,
@@ -108,6 +111,7 @@ impl Http {
             memory,
             negotiating: tokio::sync::Mutex::new(()),
             control: Mutex::new(None),
+            streams: AtomicBool::new(false),
             lent: forward_authorization.then(Mutex::default),
         })
     }
@@ -227,12 +231,18 @@ impl Http {
             let headers = own_headers(&text, session, version, self.lent());
             let sent = self.sender.send(Method::POST, headers, text.into(), Some(OWN_TIMEOUT));
             let response = sent.await?;
+            self.streams.store(is_stream(response.headers()), Ordering::Relaxed);
             match refused_session(response, session).await? {
                 Ok(response) => return answer_in(response, "0").await,
                 Err(_) => self.forget_session(session),
             }
         }
         Err(Fault::new(FaultKind::Http, "the upstream refuses its own sessions"))
+    }
+
+    /// Whether this server answers in event streams.
+    pub(crate) fn streams(&self) -> bool {
+        self.streams.load(Ordering::Relaxed)
     }
 
     /// Opens a new session at the next request, unless somebody did already.

@@ -136,6 +136,11 @@ impl Upstream {
         }
     }
 
+    /// Whether the server answers in event streams, as a client of it is used to.
+    pub(crate) fn streams(&self) -> bool {
+        matches!(&self.link, Link::Http(http) if http.streams())
+    }
+
     /// Ends a child process in good order; it may take `patience` twice.
     pub(crate) async fn stop(&self, patience: Duration) {
         if let Link::Stdio(stdio) = &self.link {

@@ -1,7 +1,7 @@
 //! Rows of the fault matrix whose upstream is a process.
 //!
 //! Invariant: the server is a shell script, so each misbehaviour is visible in this file.
-//! Deliberately absent: the table, which is in `matrix`.
+//! Deliberately absent: the table, which is in `upstream_faults`.
 
 use mws_tests::lab::{Lab, Proxy, eventually};
 use mws_tests::peer::Peer;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::matrix::{call, is_error};
+use crate::upstream_faults::{call, is_error};
 
 /// A session server; CALL stands for what it does with a call.
 const SERVER: &str = r#"
