@@ -1,11 +1,13 @@
-//! Rows of the fault matrix whose upstream is a process.
+//! Rows of the fault matrix about processes: the upstream's, and the proxy's own.
 //!
-//! Invariant: the server is a shell script, so each misbehaviour is visible in this file.
+//! Invariant: a server that misbehaves is a shell script, so each misbehaviour is visible in this file.
 //! Deliberately absent: the table, which is in `upstream_faults`.
 
 use mws_tests::lab::{Lab, Proxy, eventually};
 use mws_tests::peer::Peer;
-use serde_json::json;
+use mws_tests::script::{Era, Script};
+use mws_tests::stub::Stub;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -176,4 +178,25 @@ pub(crate) fn told_to_end() {
     assert!(took > Duration::from_secs(9) && took < Duration::from_secs(11), "took {took:?}");
     let pid = read(&lab, "grandchild");
     assert!(eventually(Duration::from_secs(1), || is_gone(&pid)), "{pid} lives on");
+}
+
+pub(crate) fn sighup() {
+    let stub = Stub::start(Script::new(Era::Both));
+    let config = |pins: Value| json!({"upstream": {"url": stub.url}, "pins": pins}).to_string();
+    let lab = Lab::new();
+    lab.write(mws_tests::lab::CONFIG, &config(json!([])));
+    let mut proxy = lab.proxy(&[]);
+    let peers = [Peer::stateless(&proxy.url), Peer::session(&proxy.url)];
+    let lists = |name: &str| peers.iter().all(|p| p.tool_names().contains(&name.to_owned()));
+    assert!(!lists("apple_pick"));
+    lab.write(mws_tests::lab::CONFIG, &config(json!(["apple_pick"])));
+    proxy.signal(rustix::process::Signal::HUP);
+    assert!(eventually(Duration::from_secs(5), || lists("apple_pick")), "{}", proxy.stderr());
+    lab.write(mws_tests::lab::CONFIG, "{\"pins\": 5}");
+    proxy.signal(rustix::process::Signal::HUP);
+    let told = || proxy.stderr().contains("stays in force");
+    assert!(eventually(Duration::from_secs(5), told), "{}", proxy.stderr());
+    assert!(lists("apple_pick") && proxy.stderr().contains("pins"), "{}", proxy.stderr());
+    assert!(peers.iter().all(|peer| call(peer).to_string().contains("plain answer")));
+    assert_eq!(proxy.stop(), 0);
 }

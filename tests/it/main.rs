@@ -19,6 +19,8 @@ mod corpus;
 mod crowd;
 /// What the proxy is made of.
 mod deps;
+/// The rows of the front door.
+mod door_rows;
 /// What goes wrong around the proxy.
 mod faults;
 /// Bytes in, bytes out.

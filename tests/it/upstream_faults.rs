@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
     (21, "the proxy is killed", child::proxy_is_killed),
     (22, "the client leaves", child::client_leaves),
     (23, "told to end", child::told_to_end),
-    (24, "SIGHUP", sighup),
+    (24, "SIGHUP", child::sighup),
 ];
 
 #[test]
@@ -386,25 +386,4 @@ fn pages_without_end() {
     assert_eq!(peer.tool_names(), ["search_tools", "call_tool"]);
     let asked = stub.seen_of("tools/list").len();
     assert!((1..=6).contains(&asked), "asked for {asked} pages");
-}
-
-fn sighup() {
-    let stub = Stub::start(Script::new(Era::Both));
-    let config = |pins: Value| json!({"upstream": {"url": stub.url}, "pins": pins}).to_string();
-    let lab = Lab::new();
-    lab.write(mws_tests::lab::CONFIG, &config(json!([])));
-    let mut proxy = lab.proxy(&[]);
-    let peers = [Peer::stateless(&proxy.url), Peer::session(&proxy.url)];
-    let lists = |name: &str| peers.iter().all(|p| p.tool_names().contains(&name.to_owned()));
-    assert!(!lists("apple_pick"));
-    lab.write(mws_tests::lab::CONFIG, &config(json!(["apple_pick"])));
-    proxy.signal(rustix::process::Signal::HUP);
-    assert!(eventually(Duration::from_secs(5), || lists("apple_pick")), "{}", proxy.stderr());
-    lab.write(mws_tests::lab::CONFIG, "{\"pins\": 5}");
-    proxy.signal(rustix::process::Signal::HUP);
-    let told = || proxy.stderr().contains("stays in force");
-    assert!(eventually(Duration::from_secs(5), told), "{}", proxy.stderr());
-    assert!(lists("apple_pick") && proxy.stderr().contains("pins"), "{}", proxy.stderr());
-    assert!(peers.iter().all(|peer| call(peer).to_string().contains("plain answer")));
-    assert_eq!(proxy.stop(), 0);
 }
