@@ -160,7 +160,10 @@ fn what_an_upstream_pushes_while_it_answers_reaches_the_client() {
             let (_lab, proxy, _stub) = with(script, kind);
             let peer = peer(&proxy.url, era);
             for (number, push) in pushes.iter().enumerate() {
-                let params = format!(r#"{{"name":"push-{number}"}}"#);
+                let params = match era {
+                    Era::Session => format!(r#"{{"name":"push-{number}","_meta":{{"z":1}}}}"#),
+                    _ => format!(r#"{{"name":"push-{number}"}}"#),
+                };
                 let body = peer.body("\"own\"", "vendor/thing", &params);
                 let body = body.replacen("\"_meta\":{", "\"_meta\":{\"progressToken\":\"own\",", 1);
                 let messages = peer.post("vendor/thing", None, &body).messages();

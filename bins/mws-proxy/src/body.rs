@@ -105,6 +105,33 @@ impl<G: Unpin> Body for Guarded<G> {
     }
 }
 
+/// A body of which the beginning was read already.
+pub(crate) struct Resumed {
+    first: Option<Bytes>,
+    rest: BoxBody,
+}
+
+impl Resumed {
+    pub(crate) fn boxed(first: Bytes, rest: BoxBody) -> BoxBody {
+        Self { first: Some(first), rest }.boxed_unsync()
+    }
+}
+
+impl Body for Resumed {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+}
+
 /// What an observer of a stream is told.
 pub(crate) enum Seen<'a> {
     Data(&'a Bytes),

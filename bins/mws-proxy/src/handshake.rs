@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
-use crate::body::Rewritten;
+use crate::body::{BoxBody, Resumed, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::control::Handshake;
@@ -26,7 +27,7 @@ use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
 use crate::session_bridge::initialize_result;
-use crate::sse;
+use crate::sse::{self, Splitter};
 use crate::upstream::{Http, Link, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
@@ -267,13 +268,36 @@ fn is_whole(initialize: &Message<'_>) -> bool {
 async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
     let status = response.status();
     let (parts, body) = response.into_parts();
-    if reply::is_stream(&parts.headers) || matches!(status.as_u16(), 401 | 403 | 407 | 429) {
+    if matches!(status.as_u16(), 401 | 403 | 407 | 429) {
         return Ok((Reply::from_parts(parts, body), false));
+    }
+    if reply::is_stream(&parts.headers) {
+        let (refuses, body) = first_message(body).await;
+        return Ok((Reply::from_parts(parts, body), refuses));
     }
     let body = read_whole(body, BODY_MAX).await?;
     let is_error = Message::parse(&body).is_ok_and(|message| message.error.is_some());
     let refuses = is_error || status.is_client_error();
     Ok((Reply::from_parts(parts, crate::body::full(body)), refuses))
+}
+
+/// Whether the first response on a stream is an error, and the stream from its beginning.
+async fn first_message(mut body: BoxBody) -> (bool, BoxBody) {
+    let (mut splitter, mut seen) = (Splitter::default(), Vec::new());
+    while seen.len() < BODY_MAX {
+        let Some(Ok(frame)) = body.frame().await else { break };
+        let piece = frame.data_ref().map_or(&[][..], |data| data);
+        seen.extend_from_slice(piece);
+        splitter.push(piece);
+        while let Some(event) = splitter.next_event() {
+            let text = sse::data(&event).unwrap_or_default();
+            let Ok(message) = Message::parse(text.as_bytes()) else { continue };
+            if message.error.is_some() || message.result.is_some() {
+                return (message.error.is_some(), Resumed::boxed(seen.into(), body));
+            }
+        }
+    }
+    (false, Resumed::boxed(seen.into(), body))
 }
 
 /// What came of opening the upstream's session.
