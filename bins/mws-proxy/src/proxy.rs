@@ -102,7 +102,7 @@ impl Proxy {
             return reply::json(400, rpc::error(message.id, rpc::HEADER_MISMATCH, &why));
         }
         match (message.method.as_deref(), message.id) {
-            (Some("tools/list"), Some(id)) => self.list(id, &caller).await,
+            (Some("tools/list"), Some(id)) => self.list(&headers, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
             (Some("initialize"), Some(_)) if caller.era == Era::Session => {
                 self.initialize(headers, &message, caller).await
@@ -122,7 +122,7 @@ impl Proxy {
         }
     }
 
-    async fn list(&self, id: &str, caller: &Caller) -> Reply {
+    async fn list(&self, headers: &HeaderMap, id: &str, caller: &Caller) -> Reply {
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
         self.record(Kind::List {
