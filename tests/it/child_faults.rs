@@ -110,7 +110,8 @@ pub(crate) fn slow_to_start() {
             scope.spawn(|| assert!(call(peer).to_string().contains("plain answer")));
         }
     });
-    assert_eq!(read(&lab, "starts").lines().count(), 1);
+    let starts = read(&lab, "starts").lines().count();
+    assert!(starts <= 2, "{starts} starts, and there are two protocols to ask for");
 }
 
 pub(crate) fn noise() {
