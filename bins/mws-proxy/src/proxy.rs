@@ -4,18 +4,19 @@
 //! method passes as it is. A request is answered whatever the upstream does.
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use mws_catalog::json;
+use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
 use crate::advice::Advice;
 use crate::asked::Asked;
 use crate::call::OpenCall;
-use crate::caller::{Caller, PROTOCOL_VERSION};
+use crate::caller::Caller;
 use crate::catalog::{Shelf, Tools};
 use crate::coerce::coerced;
 use crate::crossing::Crossing;
@@ -39,13 +40,17 @@ use crate::working_set::{self, WorkingSet};
 pub(crate) struct Proxy {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) shelf: Arc<Shelf>,
+    /// Whom the upstream's process tells that its tools changed.
+    pub(crate) told: Arc<Mutex<Weak<Shelf>>>,
     pub(crate) recorder: Arc<Recorder>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
-    pub(crate) crossing: Crossing,
+    pub(crate) crossing: Arc<Crossing>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
+    /// Which tools exist for clients.
+    pub(crate) tools: ToolRules,
     /// There when clients are to hear of a changed listing.
     pub(crate) notifier: Option<Notifier>,
     pub(crate) working_set: Mutex<Watched<WorkingSet>>,
@@ -95,8 +100,11 @@ impl Proxy {
         if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
             return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
+        if let Err(why) = headers::mirrors(&headers, &message, &caller) {
+            return reply::json(400, rpc::error(message.id, rpc::HEADER_MISMATCH, &why));
+        }
         match (message.method.as_deref(), message.id) {
-            (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
+            (Some("tools/list"), Some(id)) => self.list(&headers, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
             (Some("initialize"), Some(_)) if caller.era == Era::Session => {
                 self.initialize(headers, &message, caller).await
@@ -116,16 +124,7 @@ impl Proxy {
         }
     }
 
-    async fn list(
-        &self,
-        headers: &HeaderMap,
-        message: &Message<'_>,
-        id: &str,
-        caller: &Caller,
-    ) -> Reply {
-        if let Err(why) = mirrors(headers, message, caller) {
-            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
-        }
+    async fn list(&self, headers: &HeaderMap, id: &str, caller: &Caller) -> Reply {
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
         self.record(Kind::List {
@@ -156,13 +155,17 @@ impl Proxy {
         ts: Timestamp,
     ) -> Reply {
         let params = message.params();
+        if is_ambiguous(&params) {
+            let why = "name and arguments may stand once, and are written so";
+            return reply::json(400, rpc::error(Some(id), rpc::INVALID_PARAMS, why));
+        }
         let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
         let arguments = json::get(&params, "arguments");
         match name.as_ref() {
-            "search_tools" => self.search(&headers, message, id, &caller, arguments).await,
+            "search_tools" => self.search(id, &caller, arguments).await,
             "call_tool" => match meta::inner(arguments) {
                 Ok(inner) if inner.name == "search_tools" && !self.has_tool(&inner.name) => {
-                    self.search(&headers, message, id, &caller, inner.arguments.as_deref()).await
+                    self.search(id, &caller, inner.arguments.as_deref()).await
                 }
                 Ok(inner) => {
                     if let Some(why) = self.unknown(&inner.name, caller.era).await {
@@ -181,6 +184,10 @@ impl Proxy {
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
+            name if !self.tools.allows(name) => {
+                let why = format!("Unknown tool: {name} (the configuration of the proxy, tools)");
+                reply::json(200, rpc::error(Some(id), rpc::INVALID_PARAMS, &why))
+            }
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
                 if let Some(why) = self.blocked(name, caller.era).await {
@@ -222,17 +229,7 @@ impl Proxy {
         (out, tools.map(|tools| Advice { tools, tool: inner.name, arguments }))
     }
 
-    async fn search(
-        &self,
-        headers: &HeaderMap,
-        message: &Message<'_>,
-        id: &str,
-        caller: &Caller,
-        arguments: Option<&str>,
-    ) -> Reply {
-        if let Err(why) = mirrors(headers, message, caller) {
-            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
-        }
+    async fn search(&self, id: &str, caller: &Caller, arguments: Option<&str>) -> Reply {
         let asked = match Asked::read(arguments) {
             Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
@@ -262,6 +259,11 @@ impl Proxy {
     /// What to say of a name that the upstream does not have. Without a list nothing is known, and
     /// an older list is fetched again first: the tool may be new.
     async fn unknown(self: &Arc<Self>, name: &str, era: Era) -> Option<String> {
+        if !self.tools.allows(name) {
+            return Some(format!(
+                "There is no tool {name:?} here; the configuration leaves it out."
+            ));
+        }
         self.shelf.get(era).await?;
         if self.has_tool(name) || self.shelf.renew(era).await.is_err() || self.has_tool(name) {
             return None;
@@ -331,6 +333,11 @@ impl Proxy {
     /// Ends the streams that would never end by themselves.
     pub(crate) fn hang_up(&self) {
         self.streams.close();
+        self.let_go();
+    }
+
+    /// Ends those of them that need this very upstream.
+    pub(crate) fn let_go(&self) {
         self.crossing.listeners.close();
         if let Link::Stdio(stdio) = self.upstream.link() {
             stdio.owns.hang_up();
@@ -346,37 +353,13 @@ impl Proxy {
     }
 }
 
-/// A stateless request that is answered here must have mirror headers that agree with its body.
-pub(crate) fn mirrors(
-    headers: &HeaderMap,
-    message: &Message<'_>,
-    caller: &Caller,
-) -> Result<(), String> {
-    if caller.era == Era::Session {
-        return Ok(());
-    }
-    let params = message.params();
-    let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
-    let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
-    let named = match message.method.as_deref() {
-        Some("tools/call" | "prompts/get") => json::get(&params, "name"),
-        Some("resources/read") => json::get(&params, "uri"),
-        _ => None,
-    };
-    if let Some(name) = named {
-        wanted.push((headers::NAME, json::string(name)));
-    }
-    for (name, body) in wanted {
-        let header = headers.get(name).and_then(|header| header.to_str().ok());
-        match header.and_then(headers::decoded) {
-            None => return Err(format!("the header {name} is missing")),
-            Some(header) if Some(header.as_str()) != body.as_deref() => {
-                return Err(format!("the header {name} does not agree with the body"));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
+/// True when another reader could take another tool or other arguments than the proxy does: a key
+/// that stands twice, or in other letters, which some libraries read all the same.
+fn is_ambiguous(params: &[json::Member<'_>]) -> bool {
+    ["name", "arguments"].into_iter().any(|key| {
+        let mut alike = params.iter().filter(|m| m.key.eq_ignore_ascii_case(key));
+        alike.next().is_some_and(|first| first.key != key || alike.next().is_some())
+    })
 }
 
 fn tool_error(id: &str, why: &str, era: Era) -> Reply {

@@ -7,18 +7,22 @@
 
 mod config;
 mod fields;
+mod listen;
 mod load;
 mod nearest;
 mod paths;
 mod promote;
 mod secret;
 mod template;
+mod tools;
 mod url;
 
-pub use config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
+pub use config::{Config, Search, TranscriptRoot, Upstream, UpstreamKind};
+pub use listen::{Listen, Token, TokenSource};
 pub use load::{ConfigError, Loaded, load, parse};
 pub use nearest::{nearest, nearest_names};
 pub use paths::Places;
 pub use promote::{ColdStart, OnChange, Rule, Thresholds};
 pub use secret::Secret;
 pub use template::default_config;
+pub use tools::ToolRules;

@@ -9,7 +9,7 @@ use mws_catalog::json;
 use crate::bridge::VERSIONS;
 use crate::caller::Caller;
 use crate::edit::quote;
-use crate::proxy::mirrors;
+use crate::headers::mirrors;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN, Message};
 use crate::severity::Severity;
