@@ -216,8 +216,10 @@ pub(crate) fn mirrors(
         _ => None,
     };
     check_mirror(headers, METHOD, method)?;
-    check_mirror(headers, PROTOCOL_VERSION, version.as_deref())?;
-    // A request that lacks what it must name is the upstream's to refuse.
+    // A request that lacks what it must say is refused by whoever answers it.
+    if let Some(version) = &version {
+        check_mirror(headers, PROTOCOL_VERSION, Some(version))?;
+    }
     match named.and_then(|key| json::get(&params, key)).and_then(json::string) {
         Some(named) => check_mirror(headers, NAME, Some(&named)),
         None => Ok(()),
