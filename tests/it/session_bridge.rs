@@ -21,8 +21,9 @@ const CAPABILITIES: &str = r#"{"roots":{ "x":1.10},"tasks":{"list":{}}}"#;
 #[test]
 fn initialize_is_answered_from_what_the_upstream_says_of_itself() {
     for mut way in ways(&Script::new(Era::Stateless), "{}") {
-        let want = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{},"completions":{},"vendorThing":{"depth":1.0}},"serverInfo":{"name":"stub","version":"0.1"},"instructions":"Stub."}}"#;
-        assert_eq!(way.opened, want, "{}", way.name);
+        let want = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{},"completions":{},"vendorThing":{"depth":1.0}},"serverInfo":{"name":"stub","version":"0.1"},"instructions":"Only the tools"#;
+        let is_so = way.opened.starts_with(want) && way.opened.ends_with(r#"\n\nStub."}}"#);
+        assert!(is_so, "{}: {}", way.name, way.opened);
         // Neither the greeting nor what ends it is known to the upstream.
         way.ask("1", "tools/call", r#"{"name":"apple_pick"}"#);
         assert_eq!(way.received("notifications/initialized").len(), 0, "{}", way.name);

@@ -62,7 +62,9 @@ impl Proxy {
                 (None, None) => bridge::unknown_server(),
             };
             let result = bridge::in_version_of(&result, message);
-            let own = matches!(self.upstream.link(), Link::Stdio(_)) && rpc::can_be_asked(message);
+            let sessions =
+                matches!(self.upstream.link(), Link::Stdio(stdio) if !stdio.is_stateless());
+            let own = sessions && rpc::can_be_asked(message);
             let own = own.then(|| self.upstream.own(as_ours(message)));
             self.opened(message, id, &result, &caller, own)
         })
@@ -129,7 +131,7 @@ impl Proxy {
         caller: &Caller,
     ) -> Result<Reply, Fault> {
         let id = message.id.unwrap_or("null");
-        if rpc::can_be_asked(message) {
+        if rpc::can_be_asked(message) && !stdio.is_stateless() {
             let own = self.upstream.own(as_ours(message));
             match own.open(stdio).await {
                 Err(fault) if fault.kind == FaultKind::Protocol => {}

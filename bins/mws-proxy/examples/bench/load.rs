@@ -69,12 +69,21 @@ pub(crate) struct Effort {
     pub(crate) turn: Duration,
 }
 
-/// Measures all targets with `clients` clients each.
+/// Measures all targets with `clients` clients each: medians over the rounds.
 pub(crate) fn compare<const N: usize>(
     targets: [Target<'_>; N],
     clients: usize,
     effort: Effort,
 ) -> Fallible<[Figures; N]> {
+    Ok(medians(&rounds(targets, clients, effort)?))
+}
+
+/// The same, round by round: a ratio within a round holds also where the machine's speed changes.
+pub(crate) fn rounds<const N: usize>(
+    targets: [Target<'_>; N],
+    clients: usize,
+    effort: Effort,
+) -> Fallible<Vec<[Figures; N]>> {
     let mut open = Vec::new();
     for target in &targets {
         let mut group = Vec::new();
@@ -87,22 +96,27 @@ pub(crate) fn compare<const N: usize>(
         }
         open.push(group);
     }
-    let mut taken: Vec<Vec<Figures>> = vec![Vec::new(); N];
+    let mut taken = Vec::new();
     for round in 0..effort.rounds {
+        let mut figures = [Figures::default(); N];
         for step in 0..N {
             let at = if round % 2 == 0 { step } else { N - 1 - step };
-            taken[at].push(turn(&targets[at], &mut open[at], effort.turn)?);
+            figures[at] = turn(&targets[at], &mut open[at], effort.turn)?;
         }
+        taken.push(figures);
     }
-    let mut figures = [Figures::default(); N];
-    for (figure, taken) in figures.iter_mut().zip(&taken) {
-        let middle = |read: fn(&Figures) -> f64| median(taken.iter().map(read).collect());
+    Ok(taken)
+}
+
+pub(crate) fn medians<const N: usize>(rounds: &[[Figures; N]]) -> [Figures; N] {
+    std::array::from_fn(|at| {
+        let middle = |read: fn(&Figures) -> f64| {
+            median(rounds.iter().map(|round| read(&round[at])).collect())
+        };
         // The tail is the target's own only where nothing else ran on the core.
-        let p99 = taken.iter().map(|f| f.p99).fold(f64::INFINITY, f64::min);
-        let p50 = middle(|f| f.p50);
-        *figure = Figures { p50, p99, rate: middle(|f| f.rate), cpu: middle(|f| f.cpu) };
-    }
-    Ok(figures)
+        let p99 = rounds.iter().map(|round| round[at].p99).fold(f64::INFINITY, f64::min);
+        Figures { p50: middle(|f| f.p50), p99, rate: middle(|f| f.rate), cpu: middle(|f| f.cpu) }
+    })
 }
 
 fn turn(target: &Target<'_>, clients: &mut [Client], length: Duration) -> Fallible<Figures> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::Fallible;
 use crate::client::{Client, Era};
-use crate::load::{Effort, Figures, Job, Target, compare, median};
+use crate::load::{Effort, Figures, Job, Target, compare, median, medians, rounds};
 use crate::process::Process;
 use crate::report::{Limit, Report};
 
@@ -69,15 +69,19 @@ impl Bench {
         let mut session = Figures::default();
         for (era, word) in [(Era::Stateless, "stateless"), (Era::Session, "session")] {
             let targets = of.map(|process| Target { process, era, job: Job::SMALL });
-            let [direct, splice, proxy] = compare(targets, 1, self.effort)?;
+            let rounds = rounds(targets, 1, self.effort)?;
+            let [direct, splice, proxy] = medians(&rounds);
+            let ratio = |of: fn(&[Figures; 3]) -> f64| median(rounds.iter().map(of).collect());
             report.row(
                 &format!("small call ({word}), CPU / splice's"),
-                proxy.cpu / splice.cpu,
+                ratio(|[_, splice, proxy]| proxy.cpu / splice.cpu),
                 Limit::most(3.5, 2.2),
             );
             report.row(
                 &format!("small call ({word}), added p50 / splice's"),
-                (proxy.p50 - direct.p50) / (splice.p50 - direct.p50),
+                ratio(|[direct, splice, proxy]| {
+                    (proxy.p50 - direct.p50) / (splice.p50 - direct.p50)
+                }),
                 Limit::most(2.5, 1.8),
             );
             report.row(

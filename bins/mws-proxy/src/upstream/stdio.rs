@@ -160,6 +160,12 @@ impl Stdio {
         }
     }
 
+    /// True when sessions are not to be tried: the configuration says so, or the server did.
+    pub(crate) fn is_stateless(&self) -> bool {
+        let forced = self.forced && self.known() == Known::Modern;
+        forced || self.sessionless.load(Ordering::Relaxed)
+    }
+
     fn may_be_stateless(&self, fault: &Fault) -> bool {
         fault.kind == FaultKind::Protocol
             || (fault.kind == FaultKind::Closed && self.known() == Known::Modern)
