@@ -61,8 +61,9 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
         skip("no chromium for the browser's server");
     }
     columns.extend([
-        servers::everything(parts, lab, false),
-        servers::everything(parts, lab, true),
+        servers::everything(parts, lab, "stdio"),
+        servers::everything(parts, lab, "http"),
+        servers::everything(parts, lab, "sse"),
         servers::filesystem(parts, lab),
         servers::memory(parts, lab),
         servers::git(parts, lab),
@@ -81,7 +82,7 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
 
 /// One server with every client; the cells that failed.
 fn column(parts: &Parts, lab: &Lab, server: &Server) -> Vec<String> {
-    let mut upstream = match &server.target {
+    let mut upstream = match &server.behind {
         Target::Url(url) => json!({"url": url}),
         Target::Command(words) => json!({"command": words[0], "args": words[1..]}),
     };
@@ -153,9 +154,6 @@ impl Cell<'_> {
             let kind = if number == 0 { "direct" } else { ask.kind };
             let outcome = same(&got[3 + number], &direct[1 + number], ask.varies);
             match outcome {
-                Err(_) if kind == "elicit" && self.questions_are_lost() => {
-                    row.note(kind, Ok("not-carried-over"));
-                }
                 // In the era that the client had to take instead, it cannot do this itself.
                 Err(_) if lacks && direct[1 + number].get("error").is_some() => {
                     row.note(kind, Ok("ok-though-refused-directly"));
@@ -164,12 +162,6 @@ impl Cell<'_> {
             }
         }
         (row.line, row.failed)
-    }
-
-    /// What a session server asks reaches a client only in a session of its own.
-    fn questions_are_lost(&self) -> bool {
-        let shared = matches!(self.server.target, Target::Command(_));
-        shared || (self.mode == MODERN && !self.server.stateless)
     }
 
     /// The list is the meta-tools and the pins that the server has.
@@ -235,7 +227,7 @@ fn same(got: &Value, direct: &Value, varies: bool) -> Result<&'static str, Strin
         direct["progress"].take();
     }
     let equal = match (got.get("error"), direct.get("error")) {
-        (Some(_), Some(_)) => return Ok("refused-as-directly"),
+        (Some(got), Some(direct)) if got == direct => return Ok("refused-as-directly"),
         (None, None) if varies => shape(&got) == shape(&direct),
         (None, None) => got == direct,
         _ => false,
