@@ -78,7 +78,8 @@ fn changed(decisions: &[Decision]) -> impl Iterator<Item = (&Decision, &str)> {
     decisions.iter().filter(concerned).filter_map(|d| Some((d, d.changed_to.as_deref()?)))
 }
 
-fn append(kinds: Vec<Kind>, state: &StateDir) -> Result<Vec<Event>, Failure> {
+/// Appends these to the log.
+pub(crate) fn append(kinds: Vec<Kind>, state: &StateDir) -> Result<Vec<Event>, Failure> {
     if kinds.is_empty() {
         return Ok(Vec::new());
     }

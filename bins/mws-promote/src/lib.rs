@@ -1,7 +1,8 @@
 //! Folds the event log into `working-set.json`.
 //!
 //! Reads the log or operands, the catalog, and the front matter of `pinFiles`. Writes
-//! `working-set.json` and, only when that changed, one `working_set_published` event.
+//! `working-set.json` and, only when that changed, one `working_set_published` event. Removes what
+//! is too old from the log.
 //! Invariant: what is decided is a function of that input and `--as-of`; the clock gives only the
 //! default of `--as-of` and the time of the event.
 //! Deliberately absent: the rules themselves, which are pure and live in `mws-policy`.
@@ -18,6 +19,9 @@ mod pin_files;
 mod publish;
 mod replay;
 mod replay_text;
+mod retention;
+#[cfg(test)]
+mod retention_tests;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -49,6 +53,7 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
     let thresholds = cli.thresholds(&config.promote);
     check_thresholds(&thresholds)
         .map_err(|e| Failure::usage(e).hint("a tool must be kept at least as long as it counts"))?;
+    let keep = kept_days(cli, &config, &thresholds)?;
     let as_of = cli.as_of()?;
     cli.check_output()?;
     let policies = grid::policies(&cli.grid, &thresholds)?;
@@ -77,10 +82,36 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
         if cli.publishes() {
             definitions::note(&decisions, log.definitions(), on_change, &state)?;
         }
-        output::write(cli, &state, &Outcome { decisions, set, thresholds, as_of })
+        let exit = output::write(cli, &state, &Outcome { decisions, set, thresholds, as_of });
+        if exit.is_ok() && cli.publishes() && cli.files.is_empty() {
+            let (state, config, thresholds) = (&state, &config, &thresholds);
+            let (pins, offers, definitions) = (&pins, offers.as_ref(), log.definitions());
+            let history = &history;
+            retention::cut(
+                &retention::Decided {
+                    state,
+                    config,
+                    thresholds,
+                    pins,
+                    offers,
+                    history,
+                    definitions,
+                },
+                keep,
+            );
+        }
+        exit
     };
     drop(lock);
     exit
+}
+
+/// How many days the log is kept; the configuration must fit together even where a flag overrides
+/// part of it, and with the flags where they take effect.
+fn kept_days(cli: &Cli, config: &Config, thresholds: &Thresholds) -> Result<u32, Failure> {
+    let unfit = |e| Failure::usage(e).hint("the log must hold what the thresholds look back on");
+    let days = config.retention.days(&config.promote).map_err(unfit)?;
+    if cli.publishes() { config.retention.days(thresholds).map_err(unfit) } else { Ok(days) }
 }
 
 /// What needs prices cannot do without a catalog.

@@ -108,6 +108,7 @@ pub fn run(cli: &Cli) -> Result<Exit, Failure> {
     let report = Report::of(&Input {
         events: &events,
         damage,
+        is_whole_log: cli.files.is_empty(),
         working_set: artifact(&state.working_set(), WorkingSet::parse),
         catalog,
         since,

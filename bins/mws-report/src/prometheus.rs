@@ -46,6 +46,7 @@ pub(crate) fn prometheus(report: &Report) -> String {
         rejected.map(|(name, n)| (vec![("artifact", name.as_str())], *n))
     });
     out.one("dropped_events", "Events that the proxy lost.", health.trouble.dropped_events);
+    out.one("missing_events", "Events missing between others.", health.missing_events);
     out.one("damaged_lines", "Lines of the log that are no event.", health.damaged_lines);
     if let Some(last) = report.ingest.last {
         let seconds = last.unix_ms() as f64 / 1_000.0;

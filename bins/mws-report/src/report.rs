@@ -4,7 +4,7 @@
 //! whoever saw it. Deliberately absent: layout ([`crate::text`]).
 
 use mws_catalog::Catalog;
-use mws_event::{DAY_MS, Event, Timestamp, Via};
+use mws_event::{DAY_MS, Event, Gaps, Timestamp, Via};
 use mws_policy::{CountedCall, Log, WorkingSet, merge};
 use mws_state::Damage;
 use serde::Serialize;
@@ -21,6 +21,8 @@ use crate::usage::Usage;
 pub(crate) struct Input<'a> {
     pub(crate) events: &'a [Event],
     pub(crate) damage: Damage,
+    /// False for operands, from which lines may have been left out on purpose.
+    pub(crate) is_whole_log: bool,
     pub(crate) working_set: Option<WorkingSet>,
     pub(crate) catalog: Option<Catalog>,
     pub(crate) since: Option<Timestamp>,
@@ -73,6 +75,8 @@ pub(crate) struct Health {
     /// Lines of a later format version.
     pub(crate) newer_lines: u64,
     pub(crate) unreadable_files: u64,
+    /// Events missing between others of the same writer; none of operands.
+    pub(crate) missing_events: u64,
     /// Calls whose time lies more than 24 h ahead.
     pub(crate) future_calls: u64,
     #[serde(flatten)]
@@ -110,12 +114,19 @@ impl Report {
                 damaged_lines: damage.bad_lines,
                 newer_lines: damage.newer,
                 unreadable_files: damage.unreadable,
+                missing_events: if input.is_whole_log { missing(input.events) } else { 0 },
                 future_calls: calls_ahead(input, horizon),
                 trouble: records.trouble,
             },
             ingest: records.ingest,
         }
     }
+}
+
+fn missing(events: &[Event]) -> u64 {
+    let mut gaps = Gaps::default();
+    events.iter().filter_map(Event::id).for_each(|id| gaps.take_in(id));
+    gaps.missing()
 }
 
 /// Counted as the others are: once, however often a line is repeated.

@@ -299,6 +299,7 @@ fn trouble(report: &Report) -> Section {
         ("damaged lines in the log", h.damaged_lines),
         ("lines of a later format version", h.newer_lines),
         ("unreadable files of the log", h.unreadable_files),
+        ("events missing from the log", h.missing_events),
         ("calls dated more than 24 h ahead", h.future_calls),
         ("events dropped by the proxy", h.trouble.dropped_events),
     ];

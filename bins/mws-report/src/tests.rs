@@ -42,6 +42,7 @@ fn report(log: &str, since: Option<&str>, by: By) -> Report {
     Report::of(&Input {
         events: &events,
         damage,
+        is_whole_log: true,
         working_set: WorkingSet::parse(br#"{"tools":[{"name":"a","why":"kept"},"gone"]}"#).ok(),
         catalog: Catalog::parse(br#"{"tools":[{"name":"a"},{"name":"b"}]}"#).map(|(c, _)| c).ok(),
         since: since.map(time),
@@ -108,7 +109,8 @@ fn every_figure_is_in_the_json() {
             {"ts": "2026-03-01T08:00:00.000Z", "tools": 1, "promoted": ["a"], "demoted": []},
         ],
         "health": {
-            "damaged_lines": 1, "newer_lines": 0, "unreadable_files": 0, "future_calls": 1,
+            "damaged_lines": 1, "newer_lines": 0, "unreadable_files": 0, "missing_events": 0,
+            "future_calls": 1,
             "dropped_events": 4, "rejected_artifacts": {"working-set": 1},
             "upstream_failures": {"list: timeout": 1},
         },
@@ -126,6 +128,16 @@ fn repeated_lines_and_their_order_change_nothing_but_the_damage() {
     assert_eq!(twice["health"]["damaged_lines"], 2);
     twice["health"]["damaged_lines"] = json!(1);
     assert_eq!(twice, once);
+}
+
+#[test]
+fn events_missing_between_others_are_told_of_the_log_alone() {
+    let id = |n: u32| format!("\"id\":\"18bcfe56800abcdef.{n}\"");
+    let log = LOG.replace("\"id\":\"w.3\"", &id(3)).replace("\"id\":\"w.4\"", &id(9));
+    let whole = report(&log, Some("2026-03-03T00:00:00Z"), By::Tool);
+    assert_eq!(whole.health.missing_events, 5);
+    assert!(text(&whole, false).contains("  events missing from the log: 5\n"));
+    assert_eq!(report(LOG, None, By::Tool).health.missing_events, 0);
 }
 
 #[test]
@@ -192,6 +204,7 @@ fn an_empty_state_is_a_short_report() {
     let report = Report::of(&Input {
         events: &[],
         damage: Damage::default(),
+        is_whole_log: true,
         working_set: None,
         catalog: None,
         since: None,

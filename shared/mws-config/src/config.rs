@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::promote::{ColdStart, OnChange, Thresholds};
-use crate::{Places, Secret};
+use crate::{Places, Retention, Secret};
 
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub struct Config {
     pub session_gap_minutes: u32,
     /// Search settings.
     pub search: Search,
-    /// Days that the log is kept.
-    pub retention_days: u32,
+    /// How long the log is kept.
+    pub retention: Retention,
     /// Seconds that a stateless client has to answer what the upstream asked it.
     pub input_wait_seconds: u32,
 }
@@ -155,7 +155,7 @@ impl Config {
             notify_on_promotion: false,
             session_gap_minutes: 30,
             search: Search { vectors: true, synonyms: None, instructions: true },
-            retention_days: 400,
+            retention: Retention::default(),
             input_wait_seconds: 180,
         }
     }

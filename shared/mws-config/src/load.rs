@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
 use crate::fields::{Fields, wrong};
-use crate::{Places, Secret, promote, url};
+use crate::{Places, Secret, promote, retention, url};
 
 const PROTOCOLS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
@@ -99,7 +99,7 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
         notify_on_promotion: top.flag("notifyOnPromotion", false)?,
         session_gap_minutes: top.number("sessionGapMinutes", defaults.session_gap_minutes)?,
         search: search(&top, places, &mut warnings)?,
-        retention_days: top.number("retentionDays", defaults.retention_days)?,
+        retention: retention::read(&top)?,
         input_wait_seconds: top.number("inputWaitSeconds", defaults.input_wait_seconds)?,
     };
     top.unknown(&mut warnings);

@@ -6,6 +6,8 @@
 use crate::Timestamp;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// Random characters behind the time.
+const SUFFIX: usize = 6;
 
 /// Names one writing process and counts its events.
 #[derive(Debug, Clone)]
@@ -18,7 +20,7 @@ impl WriterId {
     /// A writer started at `start`; `random` tells writers of the same millisecond apart.
     pub fn new(start: Timestamp, random: u64) -> Self {
         let suffix: String =
-            (0..6).map(|i| char::from(ALPHABET[(random >> (5 * i)) as usize & 31])).collect();
+            (0..SUFFIX).map(|i| char::from(ALPHABET[(random >> (5 * i)) as usize & 31])).collect();
         Self { name: format!("{:x}{suffix}", start.unix_ms()), next: 0 }
     }
 
@@ -27,6 +29,17 @@ impl WriterId {
         self.next += 1;
         format!("{}.{}", self.name, self.next)
     }
+}
+
+/// Writer and number of an id of this form.
+pub(crate) fn split(id: &str) -> Option<(&str, u64)> {
+    let (writer, number) = id.split_once('.')?;
+    let start = writer.len().checked_sub(SUFFIX).filter(|start| *start > 0)?;
+    let (start, suffix) = (writer.get(..start)?, writer.get(start..)?);
+    let is_ours = start.bytes().all(|b| b.is_ascii_hexdigit())
+        && suffix.bytes().all(|b| ALPHABET.contains(&b));
+    let is_number = number.bytes().all(|b| b.is_ascii_digit()) && !number.starts_with('0');
+    if is_ours && is_number { Some((writer, number.parse().ok()?)) } else { None }
 }
 
 #[cfg(test)]

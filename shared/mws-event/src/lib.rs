@@ -6,12 +6,14 @@
 //! Deliberately absent: files, the clock and randomness. Time and ids come in as arguments.
 
 mod call;
+mod gaps;
 mod id;
 mod line;
 mod record;
 mod time;
 
 pub use call::{Call, Source, Via};
+pub use gaps::Gaps;
 pub use id::WriterId;
 pub use line::{Event, LINE_MAX, ParseError};
 pub use record::{Kind, Record};

@@ -102,6 +102,14 @@ impl Event {
         }
     }
 
+    /// Its id, when it has one.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Call(call) => call.id.as_deref(),
+            Self::Record(record) => record.id.as_deref(),
+        }
+    }
+
     /// Gives the event an id unless it has one.
     pub fn set_id(&mut self, id: impl FnOnce() -> String) {
         let slot = match self {

@@ -3,6 +3,8 @@
 //! Invariant: the last accepted one holds, in whatever order the lines come.
 //! Deliberately absent: `as_of`. What is trusted is a state of today, not of the past.
 
+use std::collections::BTreeMap;
+
 use mws_event::{Kind, Timestamp};
 
 /// What the log says of the definitions of tools.
@@ -44,6 +46,17 @@ impl Definitions {
         told.sort_unstable();
         told.dedup();
         told
+    }
+
+    /// The definition that was accepted last, for each tool: name, time, hash.
+    pub(crate) fn pins(&self) -> impl Iterator<Item = (&str, Timestamp, &str)> {
+        let mut last = BTreeMap::new();
+        for note in self.notes.iter().filter(|note| note.is_pin) {
+            let pin = (note.ts, note.hash.as_str());
+            let known = last.entry(note.tool.as_str()).or_insert(pin);
+            *known = pin.max(*known);
+        }
+        last.into_iter().map(|(tool, (ts, hash))| (tool, ts, hash))
     }
 
     pub(crate) fn take_in(&mut self, ts: Timestamp, kind: &Kind) {

@@ -6,6 +6,7 @@
 //! hashes.
 
 mod client;
+mod cut;
 mod decide;
 mod definitions;
 mod estimate;
@@ -22,6 +23,8 @@ mod verdict;
 mod working_set;
 
 #[cfg(test)]
+mod cut_tests;
+#[cfg(test)]
 mod decide_tests;
 #[cfg(test)]
 mod merge_tests;
@@ -32,6 +35,7 @@ mod replay_tests;
 #[cfg(test)]
 mod testing;
 
+pub use cut::{decides_alike, lost_pins};
 pub use decide::{Decision, FilePin, Pins, decide};
 pub use definitions::Definitions;
 pub use estimate::Estimate;

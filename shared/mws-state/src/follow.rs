@@ -1,7 +1,8 @@
 //! Following the log: what is there, then what is added, across segments.
 //!
-//! Invariant: each whole line is handed out once, while nobody takes away segments. When somebody
-//! does, and the log begins anew, it is read anew: a line may come twice then, none is missed.
+//! Invariant: each whole line is handed out once, also while old segments are removed by
+//! [`crate::remove_through`]. When somebody else takes segments away, and the log begins anew, it is
+//! read anew: a line may come twice then, none is missed.
 //! Deliberately absent: waiting. The caller knows how long it can.
 
 use std::fs::File;
@@ -17,7 +18,8 @@ use crate::log::{lines_of, segment_name, segment_numbers};
 pub struct Follower {
     dir: PathBuf,
     number: u64,
-    /// Stays open, so that no other file gets its inode number.
+    /// Stays open, so that no other file gets its inode number, and locked, so that neither it nor
+    /// what follows is removed.
     file: Option<File>,
     /// Behind the last line that was handed out.
     offset: u64,
@@ -59,7 +61,12 @@ impl Follower {
             let newer = numbers.iter().find(|n| **n > self.number);
             let anew = numbers.first().filter(|_| !numbers.contains(&self.number));
             match newer.or(anew) {
-                Some(next) => (self.number, self.file, self.complained) = (*next, None, false),
+                Some(next) => {
+                    // The next one is held before this one is let go.
+                    let file = open_held(&self.dir.join(segment_name(*next))).ok();
+                    (self.number, self.file, self.offset) = (*next, file, 0);
+                    self.complained = false;
+                }
                 None => return Ok(()),
             }
         }
@@ -89,7 +96,7 @@ impl Follower {
             self.file = None;
         }
         if self.file.is_none() {
-            self.file = Some(open_regular(path)?);
+            self.file = Some(open_held(path)?);
             self.offset = 0;
             self.read_open(each)?;
         }
@@ -110,6 +117,13 @@ impl Follower {
         })?;
         Ok(())
     }
+}
+
+/// A lock that cannot be had is that of a removal, which an open file survives.
+fn open_held(path: &Path) -> Result<File, ReadError> {
+    let file = open_regular(path)?;
+    let _ = file.try_lock_shared();
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The state directory: the event log, atomic publishing, change detection and stage locks.
 //!
-//! Invariant: the log is only ever appended to, in whole lines and under a lock; every other file
-//! is replaced whole or not at all. Files are 0600, directories 0700, and links are not followed.
+//! Invariant: the log is only ever appended to, in whole lines and under a lock, and cut at its
+//! beginning by whole segments; every other file is replaced whole or not at all. Files are 0600, directories 0700, and links are not followed.
 //! Deliberately absent: what the files mean. This package moves bytes and events.
 
 mod append;
@@ -12,6 +12,7 @@ mod lock;
 mod log;
 mod publish;
 mod recorder;
+mod retention;
 mod watch;
 
 pub use append::Appender;
@@ -19,9 +20,13 @@ pub use dir::StateDir;
 pub use follow::Follower;
 pub use fs::{Identity, ReadError, read_file};
 pub use lock::StageLock;
-pub use log::{Damage, for_each_event, for_each_line, parse_events, read_events, segments};
+pub use log::{
+    Damage, for_each_event, for_each_event_after, for_each_line, parse_events, read_events,
+    segments,
+};
 pub use publish::{publish, publish_if_changed, publish_parts_if_changed, publish_to};
 pub use recorder::Recorder;
+pub use retention::{Segment, log_size, removable, remove_through};
 pub use watch::{Watched, WatchedState};
 
 use mws_event::{Timestamp, WriterId};

@@ -35,21 +35,33 @@ impl Damage {
 
 /// The files of the log, oldest first; `calls.jsonl` of the earlier version leads.
 pub fn segments(state: &StateDir) -> Vec<PathBuf> {
+    segments_after(state, 0)
+}
+
+fn segments_after(state: &StateDir, after: u64) -> Vec<PathBuf> {
     let dir = state.events_dir();
-    let numbers = segment_numbers(&dir).unwrap_or_default();
+    let numbers = segment_numbers(&dir).unwrap_or_default().into_iter().filter(|n| *n > after);
     let calls = Some(state.calls()).filter(|path| path.exists());
-    calls.into_iter().chain(numbers.into_iter().map(|n| dir.join(segment_name(n)))).collect()
+    calls.into_iter().chain(numbers.map(|n| dir.join(segment_name(n)))).collect()
 }
 
 /// Hands every whole line of the log, without its newline, to `each`.
-pub fn for_each_line(state: &StateDir, mut each: impl FnMut(&[u8])) -> Damage {
+pub fn for_each_line(state: &StateDir, each: impl FnMut(&[u8])) -> Damage {
+    lines_of_files(&segments(state), each)
+}
+
+fn lines_of_files(paths: &[PathBuf], mut each: impl FnMut(&[u8])) -> Damage {
     let mut damage = Damage::default();
-    for path in segments(state) {
-        let whole = open_regular(&path)
+    for path in paths {
+        let whole = open_regular(path)
             .and_then(|file| lines_of(file, false, &mut each).map_err(ReadError::from));
-        if let Err(e) = whole {
-            damage.unreadable += 1;
-            tracing::warn!("Cannot read {}: {e}.", path.display());
+        match whole {
+            // Removed since it was listed, because it was too old.
+            Ok(()) | Err(ReadError::Missing) => {}
+            Err(e) => {
+                damage.unreadable += 1;
+                tracing::warn!("Cannot read {}: {e}.", path.display());
+            }
         }
     }
     damage
@@ -63,10 +75,16 @@ pub fn read_events(state: &StateDir) -> (Vec<Event>, Damage) {
 }
 
 /// Hands every event of the log to `each`.
-pub fn for_each_event(state: &StateDir, mut each: impl FnMut(Event)) -> Damage {
+pub fn for_each_event(state: &StateDir, each: impl FnMut(Event)) -> Damage {
+    for_each_event_after(state, 0, each)
+}
+
+/// As [`for_each_event`], as if the segments up to and with this number were not there.
+pub fn for_each_event_after(state: &StateDir, number: u64, mut each: impl FnMut(Event)) -> Damage {
     let mut damage = Damage::default();
+    let paths = segments_after(state, number);
     let unreadable =
-        for_each_line(state, |line| parse_line(line, &mut each, &mut damage)).unreadable;
+        lines_of_files(&paths, |line| parse_line(line, &mut each, &mut damage)).unreadable;
     Damage { unreadable, ..damage }
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use mws_catalog::{Catalog, META_TOOLS, Tool, client_problem};
 use mws_config::Config;
-use mws_event::{Event, Kind};
-use mws_state::{StateDir, read_events, read_file};
+use mws_event::{Event, Gaps, Kind};
+use mws_state::{StateDir, log_size, read_events, read_file};
 use serde_json::Value;
 
 use super::{Finding, Level};
@@ -16,9 +16,15 @@ use super::{Finding, Level};
 const FILE_MAX: u64 = 64 * 1024 * 1024;
 
 /// Checks the log, and in it whether the search index was built from the newest catalog.
-pub(super) fn log(state: &StateDir) -> Vec<Finding> {
+pub(super) fn log(state: &StateDir, config: &Config) -> Vec<Finding> {
     let (events, damage) = read_events(state);
-    let mut findings = vec![Finding::new(Level::Ok, "log", format!("{} events", events.len()))];
+    let mut findings = vec![size(&events, log_size(state), config)];
+    let missing = missing(&events);
+    if missing > 0 {
+        let text = format!("{missing} events are missing between others of the same program");
+        let hint = "lost when a disk was full or a file was damaged; the rest counts";
+        findings.push(Finding::new(Level::Warn, "log", text).hint(hint));
+    }
     if !damage.is_none() {
         let text = format!(
             "skipped {} damaged lines, {} lines of a later version, {} unreadable files",
@@ -31,6 +37,42 @@ pub(super) fn log(state: &StateDir) -> Vec<Finding> {
     }
     findings.push(index(&events, state.index_current().exists()));
     findings
+}
+
+/// How much log there is, since when, and how much there may be.
+fn size(events: &[Event], bytes: u64, config: &Config) -> Finding {
+    let what = "log";
+    let days = match config.retention.days(&config.promote) {
+        Ok(days) => days,
+        Err(why) => {
+            let hint = "keep the log longer, or look back less; until then `mws promote` refuses";
+            return Finding::new(Level::Fail, what, why).hint(hint);
+        }
+    };
+    let oldest = events.iter().map(Event::ts).min();
+    let since = oldest.map(|ts| format!(" since {}", ts.date())).unwrap_or_default();
+    let cap = config.retention.bytes;
+    let text = format!(
+        "{} events{since}, {} of at most {}, kept {days} days",
+        events.len(),
+        megabytes(bytes),
+        megabytes(cap)
+    );
+    if bytes > cap {
+        let hint = "`mws promote` removes what it can and says what it cannot, and why";
+        return Finding::new(Level::Warn, what, text).hint(hint);
+    }
+    Finding::new(Level::Ok, what, text)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1024.0 * 1024.0))
+}
+
+fn missing(events: &[Event]) -> u64 {
+    let mut gaps = Gaps::default();
+    events.iter().filter_map(Event::id).for_each(|id| gaps.take_in(id));
+    gaps.missing()
 }
 
 fn index(events: &[Event], published: bool) -> Finding {
@@ -158,6 +200,31 @@ mod tests {
         assert_eq!(index(&[changed("a"), built("a"), changed("b")], true).level, Level::Warn);
         assert_eq!(index(&[changed("a"), built("a")], false).level, Level::Warn);
         assert_eq!(index(&[changed("a")], true).level, Level::Warn);
+    }
+
+    #[test]
+    fn the_log_says_its_size_its_age_and_what_is_wrong() {
+        let mut config = Config::defaults(&mws_config::Places::default());
+        let events = [changed("a"), built("a")];
+        let found = size(&events, 3 << 20, &config);
+        let text = "2 events since 1970-01-01, 3.0 MiB of at most 256.0 MiB, kept 400 days";
+        assert_eq!((found.level, found.text.as_str()), (Level::Ok, text));
+        assert_eq!(size(&events, 257 << 20, &config).level, Level::Warn);
+        config.retention.days = Some(7);
+        assert_eq!(size(&events, 0, &config).level, Level::Fail);
+        let tmp = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(tmp.path());
+        let line = |n| {
+            format!(
+                r#"{{"ts":"2026-03-01T00:00:00Z","tool":"a","ok":true,"id":"18bcfe56800abcdef.{n}"}}"#
+            ) + "\n"
+        };
+        let mut appender = mws_state::Appender::open(&state).expect("opened");
+        for n in [4, 7] {
+            appender.append(line(n).as_bytes(), mws_state::now()).expect("appended");
+        }
+        config.retention.days = None;
+        assert!(log(&state, &config)[1].text.starts_with("2 events are missing"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) fn run(common: &Common) -> Result<Exit, Failure> {
             report.add(&upstream(&loaded.config, common))?;
             report.all(&places::transcripts(&loaded.config))?;
             report.all(&ingest::stats(common))?;
-            report.all(&files::log(&state))?;
+            report.all(&files::log(&state, &loaded.config))?;
             report.all(&files::catalog(&state, &loaded.config))?;
             report.add(&files::working_set(&state))?;
         }
