@@ -38,7 +38,8 @@ fn every_client_gets_through_the_proxy_what_it_gets_from_the_server() {
     let (mut columns, failures) = (columns(&parts, &lab), Mutex::new(Vec::new()));
     columns.reverse();
     let left = Mutex::new(columns);
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    // Clients and servers wait for each other half of the time.
+    let workers = 2 * std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -155,7 +156,11 @@ impl Cell<'_> {
             let outcome = same(&got[3 + number], &direct[1 + number], ask.varies);
             match outcome {
                 // In the era that the client had to take instead, it cannot do this itself.
-                Err(_) if lacks && direct[1 + number].get("error").is_some() => {
+                Err(_)
+                    if lacks
+                        && direct[1 + number].get("error").is_some()
+                        && got[3 + number].get("error").is_none() =>
+                {
                     row.note(kind, Ok("ok-though-refused-directly"));
                 }
                 outcome => row.note(kind, outcome),
@@ -245,6 +250,9 @@ fn alike(got: &Value, direct: &Value) -> bool {
 /// What bridging two protocol eras adds to a result, and what a client's version of a result lacks.
 fn settled(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
+    if let Some(error) = outcome.get_mut("error") {
+        *error = as_sent(error);
+    }
     if let Some(result) = outcome.get_mut("result").and_then(Value::as_object_mut) {
         for key in ["resultType", "ttlMs", "cacheScope"] {
             result.remove(key);
@@ -257,6 +265,27 @@ fn settled(outcome: &Value) -> Value {
         }
     }
     outcome
+}
+
+/// The error as the server sent it, where a client shows it within a text of its own: the inspector
+/// shows no more than the message, and the status that goes with some errors hides all of it.
+fn as_sent(error: &Value) -> Value {
+    let text = |value: &Value| value["message"].as_str().unwrap_or_default().to_owned();
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let sent = |shown: &str| {
+        let body = shown.split_once("Error POSTing to endpoint: ").map(|(_, body)| parsed(body));
+        body.filter(|body| body["error"]["code"].is_i64()).map(|body| body["error"].clone())
+    };
+    let inspected = parsed(&text(error));
+    if inspected["error"].is_object() {
+        let shown = text(&inspected["error"]);
+        return json!({"message": sent(&shown).map_or(shown, |error| text(&error))});
+    }
+    let mut error = sent(&text(error)).unwrap_or_else(|| error.clone());
+    if error["data"].is_null() {
+        error.as_object_mut().map(|error| error.remove("data"));
+    }
+    error
 }
 
 fn shape(outcome: &Value) -> Value {
