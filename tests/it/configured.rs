@@ -5,29 +5,12 @@
 
 use mws_tests::front::initialize;
 use mws_tests::lab::{CONFIG, Lab, bin};
-use mws_tests::modern::Modern;
 use mws_tests::peer::Peer;
 use mws_tests::script::{Era, Script};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CAPABILITIES: &str = r#"{"roots":{}}"#;
 const KEY: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
-
-#[test]
-fn the_sdk_s_server_is_bridged_where_the_configuration_says_so() {
-    for json in [true, false] {
-        let upstream = Modern::start(json);
-        let config = json!({"upstream": {"url": upstream.url, "protocol": "2026-07-28"}});
-        let lab = Lab::with_config(&config);
-        let proxy = lab.proxy(&[]);
-        let peer = Peer::session(&proxy.url);
-        let inner = json!({"name": "bench_saw", "arguments": {"material": "oak"}});
-        let result: Value = peer.call("call_tool", &inner);
-        assert_eq!(result["content"][0]["text"], "bench_saw done: {\"material\":\"oak\"}");
-        assert_eq!(result.get("resultType"), None);
-        assert_eq!(peer.call("fail_always", &json!({}))["isError"], true);
-    }
-}
 
 #[test]
 fn an_upstream_of_both_protocols_is_spoken_to_in_the_configured_one() {

@@ -10,8 +10,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use mws_catalog::{Catalog, json};
 
-use crate::caller::{Caller, PROTOCOL_VERSION};
-use crate::rpc::{self, Era, Message};
+use crate::rpc::Message;
 
 pub(crate) const METHOD: &str = "mcp-method";
 pub(crate) const NAME: &str = "mcp-name";
@@ -193,47 +192,6 @@ pub(crate) fn decoded(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|v| v.strip_suffix("?=")) {
         Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok(),
         None => Some(value.to_owned()),
-    }
-}
-
-/// A stateless request must have mirror headers that agree with its body: whoever stands between
-/// decides by them.
-pub(crate) fn mirrors(
-    headers: &HeaderMap,
-    message: &Message<'_>,
-    caller: &Caller,
-) -> Result<(), String> {
-    if caller.era == Era::Session || message.method.is_none() {
-        return Ok(());
-    }
-    let params = message.params();
-    let meta = json::get(&params, "_meta").and_then(json::members).unwrap_or_default();
-    let version = json::get(&meta, rpc::META_VERSION).and_then(json::string);
-    let method = message.method.as_deref();
-    let named = match method {
-        Some("tools/call" | "prompts/get") => Some("name"),
-        Some("resources/read") => Some("uri"),
-        _ => None,
-    };
-    check_mirror(headers, METHOD, method)?;
-    // A request that lacks what it must say is refused by whoever answers it.
-    if let Some(version) = &version {
-        check_mirror(headers, PROTOCOL_VERSION, Some(version))?;
-    }
-    match named.and_then(|key| json::get(&params, key)).and_then(json::string) {
-        Some(named) => check_mirror(headers, NAME, Some(&named)),
-        None => Ok(()),
-    }
-}
-
-fn check_mirror(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), String> {
-    let header = headers.get(name).and_then(|header| header.to_str().ok());
-    match header.and_then(decoded) {
-        None => Err(format!("the header {name} is missing")),
-        Some(header) if Some(header.as_str()) != body => {
-            Err(format!("the header {name} does not agree with the body"))
-        }
-        Some(_) => Ok(()),
     }
 }
 

@@ -51,6 +51,7 @@ mod sessions;
 mod setup;
 mod severity;
 mod sse;
+mod stateless;
 mod streams;
 mod tail;
 mod timer;

@@ -32,6 +32,7 @@ use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
+use crate::stateless;
 use crate::streams::Streams;
 use crate::upstream::{Link, Upstream};
 use crate::working_set::{self, WorkingSet};
@@ -100,11 +101,11 @@ impl Proxy {
         if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
             return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
-        if let Err(why) = headers::mirrors(&headers, &message, &caller) {
+        if let Err(why) = stateless::mirrors(&headers, &message, &caller) {
             return reply::json(400, rpc::error(message.id, rpc::HEADER_MISMATCH, &why));
         }
         match (message.method.as_deref(), message.id) {
-            (Some("tools/list"), Some(id)) => self.list(&headers, id, &caller).await,
+            (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
             (Some("initialize"), Some(_)) if caller.era == Era::Session => {
                 self.initialize(headers, &message, caller).await
@@ -124,7 +125,16 @@ impl Proxy {
         }
     }
 
-    async fn list(&self, headers: &HeaderMap, id: &str, caller: &Caller) -> Reply {
+    async fn list(
+        &self,
+        headers: &HeaderMap,
+        message: &Message<'_>,
+        id: &str,
+        caller: &Caller,
+    ) -> Reply {
+        if let Some(refusal) = stateless::refusal(message, caller) {
+            return refusal;
+        }
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
         self.record(Kind::List {
@@ -161,6 +171,11 @@ impl Proxy {
         }
         let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
         let arguments = json::get(&params, "arguments");
+        if matches!(name.as_ref(), "search_tools" | "call_tool")
+            && let Some(refusal) = stateless::refusal(message, &caller)
+        {
+            return refusal;
+        }
         match name.as_ref() {
             "search_tools" => self.search(id, &caller, arguments).await,
             "call_tool" => match meta::inner(arguments) {
