@@ -17,8 +17,12 @@ mod corpus;
 mod crossing;
 /// Many clients at once.
 mod crowd;
+/// Published files that are damaged at random.
+mod damage;
 /// What the proxy is made of.
 mod deps;
+/// Disks that are full.
+mod disk;
 /// What goes wrong around the proxy.
 mod faults;
 /// Bytes in, bytes out.
@@ -29,6 +33,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Programs that are killed.
+mod kills;
 /// Sessions that the proxy holds for its clients.
 mod lanes;
 /// Rules of the repository.
