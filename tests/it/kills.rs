@@ -63,7 +63,7 @@ fn path(session: usize) -> String {
 fn session(n: usize) -> String {
     let mut text = String::new();
     for call in 0..80 {
-        let (tool, failed) = ((call * 7 + n) % TOOLS.min(n + 2), (call + n) % 3 == 0);
+        let (tool, failed) = ((call * 7 + n) % TOOLS.min(n + 2), (call + n).is_multiple_of(3));
         let id = format!("toolu_{n:012}{call:012}");
         let line = |kind: &str, second: usize, content: serde_json::Value| {
             json!({

@@ -68,7 +68,7 @@ fn flip(dir: &Path) {
         let path = entry.path();
         if path.is_dir() {
             flip(&path);
-        } else if !path.extension().is_some_and(|extension| extension == "mwsx") {
+        } else if path.extension().is_none_or(|extension| extension != "mwsx") {
             let mut bytes = fs::read(&path).expect("read");
             bytes.iter_mut().step_by(37).for_each(|byte| *byte ^= 0x55);
             fs::write(&path, bytes).expect("written");
@@ -131,7 +131,7 @@ fn index(shared: &Shared, wanted: usize, mut seed: u64) -> usize {
     while killed < wanted {
         shared.next_catalog();
         let mut child = shared.start();
-        if random(&mut seed) % 4 > 0 {
+        if !random(&mut seed).is_multiple_of(4) {
             std::thread::sleep(whole.mul_f64((random(&mut seed) % 1000) as f64 / 800.0));
             killed += usize::from(child.try_wait().expect("asked").is_none());
             child.kill().expect("killed");
