@@ -36,6 +36,22 @@ fn a_stateless_client_uses_tools_of_a_session_upstream() {
 }
 
 #[test]
+fn the_sdk_s_server_is_bridged_where_the_configuration_says_so() {
+    for json in [true, false] {
+        let upstream = Modern::start(json);
+        let config = json!({"upstream": {"url": upstream.url, "protocol": "2026-07-28"}});
+        let lab = Lab::with_config(&config);
+        let proxy = lab.proxy(&[]);
+        let peer = Peer::session(&proxy.url);
+        let inner = json!({"name": "bench_saw", "arguments": {"material": "oak"}});
+        let result: Value = peer.call("call_tool", &inner);
+        assert_eq!(result["content"][0]["text"], "bench_saw done: {\"material\":\"oak\"}");
+        assert_eq!(result.get("resultType"), None);
+        assert_eq!(peer.call("fail_always", &json!({}))["isError"], true);
+    }
+}
+
+#[test]
 fn a_stateless_client_uses_tools_of_a_session_child() {
     let lab = Lab::new();
     let record = lab.path("record");

@@ -8,6 +8,7 @@ use crate::crossing::{ALL, FORM, SOON, Scene, asks, call};
 use mws_tests::asking::Asking;
 use mws_tests::lab::Lab;
 use mws_tests::peer::Peer;
+use mws_tests::raw::RawReply;
 use mws_tests::script::{Act, Era, Script};
 use mws_tests::stub::Stub;
 use serde_json::{Value, json};
@@ -152,6 +153,62 @@ fn requests_are_checked_and_errors_are_of_the_client_s_protocol() {
     }
     let discovered = peer.ask("server/discover", &json!({}));
     assert!(discovered["result"]["capabilities"].get("tasks").is_none(), "{discovered}");
+}
+
+#[test]
+fn what_the_proxy_answers_itself_is_checked_as_well() {
+    let own = [
+        ("server/discover", None, "{}"),
+        ("tools/list", None, "{}"),
+        (
+            "tools/call",
+            Some("search_tools"),
+            r#"{"name":"search_tools","arguments":{"query":"ask"}}"#,
+        ),
+        ("tools/call", Some("call_tool"), r#"{"name":"call_tool","arguments":{"name":"none"}}"#),
+    ];
+    let modern = Stub::start(Script::new(Era::Stateless));
+    let behind_modern = Lab::facing(&modern.url);
+    let scenes = [Scene::over("http"), Scene::over("process")];
+    let direct = behind_modern.proxy(&[]);
+    for url in scenes.iter().map(|scene| &scene.proxy.url).chain([&direct.url]) {
+        let peer = Peer::stateless(url);
+        for (method, name, params) in own {
+            if method == "server/discover" && *url == direct.url {
+                continue;
+            }
+            let whole = peer.body("1", method, params);
+            assert_eq!(peer.post(method, name, &whole).status, 200, "{method} {name:?}");
+            let bare =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            refused(&peer.post(method, name, &bare), "-32602");
+            refused(&peer.post("ping", name, &whole), "-32020");
+            let other = peer.post(method, name, &whole.replace("2026-07-28", "2027-01-01"));
+            refused(&other, "-32022");
+            assert!(other.text().contains(r#""supported":["2026-07-28","#), "{}", other.text());
+        }
+    }
+}
+
+#[test]
+fn filters_and_answers_without_a_form_are_refused() {
+    let scene = Scene::over("http");
+    let peer = Peer::stateless(&scene.proxy.url);
+    for filter in [r#"{"toolsListChanged":1}"#, r#"{"resourceSubscriptions":["a://b",1]}"#, "[]"] {
+        let body = format!(r#"{{"notifications":{filter}}}"#);
+        let body = peer.body("1", "subscriptions/listen", &body);
+        refused(&peer.post("subscriptions/listen", None, &body), "-32602");
+    }
+    for odd in [r#""inputResponses":null"#, r#""inputResponses":{"a":7}"#, r#""requestState":7"#] {
+        let body = peer.body("1", "tools/call", &format!(r#"{{"name":"ask",{odd}}}"#));
+        refused(&peer.post("tools/call", Some("ask"), &body), "-32602");
+    }
+    assert!(scene.seen_with("tools/call").is_empty());
+}
+
+fn refused(reply: &RawReply, code: &str) {
+    let text = reply.text();
+    assert!(reply.status == 400 && text.contains(&format!("\"code\":{code}")), "{code}: {text}");
 }
 
 #[test]

@@ -38,7 +38,8 @@ fn every_client_gets_through_the_proxy_what_it_gets_from_the_server() {
     let (mut columns, failures) = (columns(&parts, &lab), Mutex::new(Vec::new()));
     columns.reverse();
     let left = Mutex::new(columns);
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    // Clients and servers wait for each other half of the time.
+    let workers = 2 * std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -61,8 +62,9 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
         skip("no chromium for the browser's server");
     }
     columns.extend([
-        servers::everything(parts, lab, false),
-        servers::everything(parts, lab, true),
+        servers::everything(parts, lab, "stdio"),
+        servers::everything(parts, lab, "http"),
+        servers::everything(parts, lab, "sse"),
         servers::filesystem(parts, lab),
         servers::memory(parts, lab),
         servers::git(parts, lab),
@@ -81,7 +83,7 @@ fn columns(parts: &Parts, lab: &Lab) -> Vec<Server> {
 
 /// One server with every client; the cells that failed.
 fn column(parts: &Parts, lab: &Lab, server: &Server) -> Vec<String> {
-    let mut upstream = match &server.target {
+    let mut upstream = match &server.behind {
         Target::Url(url) => json!({"url": url}),
         Target::Command(words) => json!({"command": words[0], "args": words[1..]}),
     };
@@ -153,23 +155,18 @@ impl Cell<'_> {
             let kind = if number == 0 { "direct" } else { ask.kind };
             let outcome = same(&got[3 + number], &direct[1 + number], ask.varies);
             match outcome {
-                Err(_) if kind == "elicit" && self.questions_are_lost() => {
-                    row.note(kind, Ok("not-carried-over"));
-                }
                 // In the era that the client had to take instead, it cannot do this itself.
-                Err(_) if lacks && direct[1 + number].get("error").is_some() => {
+                Err(_)
+                    if lacks
+                        && direct[1 + number].get("error").is_some()
+                        && got[3 + number].get("error").is_none() =>
+                {
                     row.note(kind, Ok("ok-though-refused-directly"));
                 }
                 outcome => row.note(kind, outcome),
             }
         }
         (row.line, row.failed)
-    }
-
-    /// What a session server asks reaches a client only in a session of its own.
-    fn questions_are_lost(&self) -> bool {
-        let shared = matches!(self.server.target, Target::Command(_));
-        shared || (self.mode == MODERN && !self.server.stateless)
     }
 
     /// The list is the meta-tools and the pins that the server has.
@@ -235,7 +232,7 @@ fn same(got: &Value, direct: &Value, varies: bool) -> Result<&'static str, Strin
         direct["progress"].take();
     }
     let equal = match (got.get("error"), direct.get("error")) {
-        (Some(_), Some(_)) => return Ok("refused-as-directly"),
+        (Some(got), Some(direct)) if got == direct => return Ok("refused-as-directly"),
         (None, None) if varies => shape(&got) == shape(&direct),
         (None, None) => got == direct,
         _ => false,
@@ -253,6 +250,9 @@ fn alike(got: &Value, direct: &Value) -> bool {
 /// What bridging two protocol eras adds to a result, and what a client's version of a result lacks.
 fn settled(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
+    if let Some(error) = outcome.get_mut("error") {
+        *error = as_sent(error);
+    }
     if let Some(result) = outcome.get_mut("result").and_then(Value::as_object_mut) {
         for key in ["resultType", "ttlMs", "cacheScope"] {
             result.remove(key);
@@ -265,6 +265,27 @@ fn settled(outcome: &Value) -> Value {
         }
     }
     outcome
+}
+
+/// The error as the server sent it, where a client shows it within a text of its own: the inspector
+/// shows no more than the message, and the status that goes with some errors hides all of it.
+fn as_sent(error: &Value) -> Value {
+    let text = |value: &Value| value["message"].as_str().unwrap_or_default().to_owned();
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let sent = |shown: &str| {
+        let body = shown.split_once("Error POSTing to endpoint: ").map(|(_, body)| parsed(body));
+        body.filter(|body| body["error"]["code"].is_i64()).map(|body| body["error"].clone())
+    };
+    let inspected = parsed(&text(error));
+    if inspected["error"].is_object() {
+        let shown = text(&inspected["error"]);
+        return json!({"message": sent(&shown).map_or(shown, |error| text(&error))});
+    }
+    let mut error = sent(&text(error)).unwrap_or_else(|| error.clone());
+    if error["data"].is_null() {
+        error.as_object_mut().map(|error| error.remove("data"));
+    }
+    error
 }
 
 fn shape(outcome: &Value) -> Value {

@@ -15,7 +15,7 @@ fn the_tap_sees_the_same_bytes_from_stdio_servers() {
     let Some(parts) = parts() else { return };
     let lab = Lab::new();
     let servers = [
-        servers::everything(&parts, &lab, false),
+        servers::everything(&parts, &lab, "stdio"),
         servers::filesystem(&parts, &lab),
         servers::memory(&parts, &lab),
         servers::git(&parts, &lab),
@@ -42,7 +42,7 @@ fn the_tap_sees_the_same_bytes_from_stdio_servers() {
 fn the_tap_sees_the_same_bytes_from_an_http_server() {
     let Some(parts) = parts() else { return };
     let lab = Lab::new();
-    let server = servers::everything(&parts, &lab, true);
+    let server = servers::everything(&parts, &lab, "http");
     let Target::Url(url) = &server.target else { unreachable!() };
     let (_home, proxy) = proxied(json!({"url": url}));
     let (direct, through) = (Peer::session(url), Peer::session(&proxy.url));

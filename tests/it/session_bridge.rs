@@ -7,11 +7,10 @@
 
 use mws_tests::front::{initialize, ways};
 use mws_tests::lab::{CONFIG, Lab, bin, eventually};
-use mws_tests::modern::Modern;
 use mws_tests::peer::Peer;
 use mws_tests::script::{Act, Era, Script, result};
 use mws_tests::stub::Stub;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -362,22 +361,6 @@ fn an_ended_session_is_refused_and_not_listened_for() {
     assert_eq!(peer.end().status, 200);
     assert!(eventually(PATIENCE, || stub.closed_of("subscriptions/listen") == 1));
     assert_eq!(peer.post("ping", None, &peer.body("1", "ping", "{}")).status, 404);
-}
-
-#[test]
-fn the_sdk_s_server_is_bridged_where_the_configuration_says_so() {
-    for json in [true, false] {
-        let upstream = Modern::start(json);
-        let config = json!({"upstream": {"url": upstream.url, "protocol": "2026-07-28"}});
-        let lab = Lab::with_config(&config);
-        let proxy = lab.proxy(&[]);
-        let peer = Peer::session(&proxy.url);
-        let inner = json!({"name": "bench_saw", "arguments": {"material": "oak"}});
-        let result: Value = peer.call("call_tool", &inner);
-        assert_eq!(result["content"][0]["text"], "bench_saw done: {\"material\":\"oak\"}");
-        assert_eq!(result.get("resultType"), None);
-        assert_eq!(peer.call("fail_always", &json!({}))["isError"], true);
-    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ async function run(client, step, call) {
     try {
         return await perform(client, step, call);
     } catch (error) {
-        return { error: { code: error.code ?? null, message: String(error.message) } };
+        return { error: { code: error.code ?? null, message: String(error.message), data: error.data ?? null } };
     }
 }
 

@@ -114,7 +114,9 @@ async def run(names, step):
     try:
         return plain(await perform(names, step))
     except Exception as error:
-        return {"error": {"code": getattr(error, "code", None), "message": str(error)}}
+        # What the libraries say of an error of the protocol lists the same three things in an order of its own.
+        said = {key: getattr(error, key, None) for key in ("code", "message", "data")}
+        return {"error": said if said["message"] else {"message": str(error)}}
 
 
 async def main(spec):

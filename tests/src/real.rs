@@ -138,9 +138,22 @@ impl Parts {
     #[must_use]
     pub fn everything_http(&self, lab: &Lab) -> Served {
         let port = free_port();
+        Served::start(lab, &self.everything_on(port, "streamableHttp"), port, "127.0.0.1")
+    }
+
+    /// The same server over the transport of 2024-11-05, listening on a free port.
+    #[must_use]
+    pub fn everything_sse(&self, lab: &Lab) -> Served {
+        let port = free_port();
+        let mut served = Served::start(lab, &self.everything_on(port, "sse"), port, "127.0.0.1");
+        served.url = format!("http://127.0.0.1:{port}/sse");
+        served
+    }
+
+    fn everything_on(&self, port: u16, transport: &str) -> Vec<String> {
         let mut words = vec!["env".to_owned(), format!("PORT={port}")];
-        words.extend(self.everything(&["streamableHttp"]));
-        Served::start(lab, &words, port, "127.0.0.1")
+        words.extend(self.everything(&[transport]));
+        words
     }
 
     /// The server for files below one folder.

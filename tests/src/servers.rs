@@ -14,6 +14,8 @@ pub struct Server {
     pub name: &'static str,
     /// How a client reaches it.
     pub target: Target,
+    /// How the proxy reaches it.
+    pub behind: Target,
     /// It speaks the session protocol.
     pub session: bool,
     /// It speaks the stateless protocol.
@@ -22,7 +24,7 @@ pub struct Server {
     pub protocol: Option<&'static str>,
     /// What to ask, in order; the first is the tool that is searched for and called in every way.
     pub asks: Vec<Ask>,
-    _running: Option<Served>,
+    running: Vec<Served>,
 }
 
 /// One thing to ask.
@@ -62,18 +64,27 @@ fn prompt(name: &str, arguments: &Value) -> Ask {
 impl Server {
     fn new(name: &'static str, target: Target, eras: [bool; 2], asks: Vec<Ask>) -> Self {
         let [session, stateless] = eras;
-        Self { name, target, session, stateless, protocol: None, asks, _running: None }
+        let (behind, protocol, running) = (target.clone(), None, Vec::new());
+        Self { name, target, behind, session, stateless, protocol, asks, running }
     }
 
     fn served(name: &'static str, running: Served, eras: [bool; 2], asks: Vec<Ask>) -> Self {
         let target = Target::Url(running.url.clone());
-        Self { _running: Some(running), ..Self::new(name, target, eras, asks) }
+        Self { running: vec![running], ..Self::new(name, target, eras, asks) }
     }
 
     /// The same server, to which the proxy speaks the stateless protocol alone.
     #[must_use]
     pub fn without_sessions(mut self, name: &'static str) -> Self {
         self.protocol = Some("2026-07-28");
+        self.name = name;
+        self
+    }
+
+    /// The same server, which the proxy reaches over a transport that few clients still speak.
+    fn behind(mut self, name: &'static str, older: Served) -> Self {
+        self.behind = Target::Url(older.url.clone());
+        self.running.push(older);
         self.name = name;
         self
     }
@@ -98,9 +109,9 @@ impl Server {
 const SESSION: [bool; 2] = [true, false];
 const BOTH: [bool; 2] = [true, true];
 
-/// The server that has one of everything, as a process or over HTTP.
+/// The server that has one of everything, over `stdio`, `http`, or `sse` behind the proxy.
 #[must_use]
-pub fn everything(parts: &Parts, lab: &Lab, http: bool) -> Server {
+pub fn everything(parts: &Parts, lab: &Lab, transport: &str) -> Server {
     let asks = vec![
         call("call", "get-sum", &json!({"a": 2, "b": 40})),
         progress("trigger-long-running-operation", &json!({"duration": 1, "steps": 2})),
@@ -112,11 +123,15 @@ pub fn everything(parts: &Parts, lab: &Lab, http: bool) -> Server {
         call("image", "get-tiny-image", &json!({})),
         call("structured", "get-structured-content", &json!({"location": "Chicago"})),
     ];
-    if http {
-        return Server::served("everything http", parts.everything_http(lab), SESSION, asks);
+    if transport == "stdio" {
+        let target = Target::Command(parts.everything(&["stdio"]));
+        return Server::new("everything stdio", target, SESSION, asks);
     }
-    let target = Target::Command(parts.everything(&["stdio"]));
-    Server::new("everything stdio", target, SESSION, asks)
+    let server = Server::served("everything http", parts.everything_http(lab), SESSION, asks);
+    match transport {
+        "sse" => server.behind("everything sse", parts.everything_sse(lab)),
+        _ => server,
+    }
 }
 
 /// The server for files.

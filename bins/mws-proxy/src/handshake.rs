@@ -28,6 +28,7 @@ use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
 use crate::session_bridge::initialize_result;
 use crate::sse::{self, Splitter};
+use crate::stateless;
 use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
@@ -197,14 +198,20 @@ impl Proxy {
         caller: Caller,
     ) -> Reply {
         let started = Instant::now();
-        let fault = match self.in_time(self.upstream.handshake(Era::Modern)).await {
-            Ok(shaken) if shaken.era == Era::Session => {
-                return self.discovered(id, &bridge::discover_result(&shaken.result));
+        let refusal = stateless::refusal(&headers, message, &caller);
+        let own = |result: &str| refusal.unwrap_or_else(|| self.discovered(id, result));
+        let shaken = self.in_time(self.upstream.handshake(Era::Modern)).await;
+        let fault = match shaken.map(|shaken| (self.upstream.link(), shaken)) {
+            Ok((_, shaken)) if shaken.era == Era::Session => {
+                return own(&bridge::discover_result(&shaken.result));
             }
-            Ok(shaken) => match self.discover_modern(headers, message, caller, &shaken).await {
-                Ok(reply) => return reply,
-                Err(fault) => fault,
-            },
+            Ok((Link::Stdio(_), shaken)) => return own(&shaken.result),
+            Ok((Link::Http(http), _)) => {
+                match self.discover_over(http, headers, message, caller).await {
+                    Ok(reply) => return reply,
+                    Err(fault) => fault,
+                }
+            }
             Err(fault) => fault,
         };
         self.upstream_failed("connect", &fault, started);
@@ -214,7 +221,7 @@ impl Proxy {
             (None, Some(raw)) => bridge::discover_result(raw.get()),
             (None, None) => bridge::discover_result(&bridge::unknown_server()),
         };
-        self.discovered(id, &result)
+        own(&result)
     }
 
     fn discovered(&self, id: &str, result: &str) -> Reply {
@@ -222,26 +229,18 @@ impl Proxy {
         reply::json(200, rpc::result(id, &result))
     }
 
-    async fn discover_modern(
+    async fn discover_over(
         self: &Arc<Self>,
+        http: &Http,
         headers: HeaderMap,
         message: &Message<'_>,
         caller: Caller,
-        shaken: &Handshake,
     ) -> Result<Reply, Fault> {
         let mut out = Outgoing::of(message, headers, caller);
-        match self.upstream.link() {
-            Link::Http(http) => {
-                let headers = http.forwarded(&out.headers);
-                let sent = http.send(Method::POST, headers, out.take_named().into());
-                let response = self.in_time(sent).await?;
-                self.learn(response, &out.id).await
-            }
-            Link::Stdio(_) => {
-                let result = bridge::with_ours(&shaken.result, &self.instructions());
-                Ok(reply::json(200, rpc::result(&out.id, &result)))
-            }
-        }
+        let headers = http.forwarded(&out.headers);
+        let sent = http.send(Method::POST, headers, out.take_named().into());
+        let response = self.in_time(sent).await?;
+        self.learn(response, &out.id).await
     }
 
     /// Passes a handshake's response on; keeps its result, and adds to it what is the proxy's own.

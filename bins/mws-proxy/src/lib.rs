@@ -46,6 +46,7 @@ mod sessions;
 mod setup;
 mod severity;
 mod sse;
+mod stateless;
 mod streams;
 mod timer;
 mod upstream;

@@ -15,7 +15,7 @@ use mws_state::{Recorder, Watched, WatchedState, now};
 use crate::advice::Advice;
 use crate::asked::Asked;
 use crate::call::OpenCall;
-use crate::caller::{Caller, PROTOCOL_VERSION};
+use crate::caller::Caller;
 use crate::catalog::{Shelf, Tools};
 use crate::coerce::coerced;
 use crate::crossing::Crossing;
@@ -31,6 +31,7 @@ use crate::ranks::Ranks;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::sessions::Sessions;
+use crate::stateless;
 use crate::streams::Streams;
 use crate::upstream::{Link, Upstream};
 use crate::working_set::{self, WorkingSet};
@@ -123,8 +124,8 @@ impl Proxy {
         id: &str,
         caller: &Caller,
     ) -> Reply {
-        if let Err(why) = mirrors(headers, message, caller) {
-            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
+        if let Some(refusal) = stateless::refusal(headers, message, caller) {
+            return refusal;
         }
         let tools = self.shelf.get(caller.era).await;
         let listing = self.listing(tools.as_ref());
@@ -158,11 +159,16 @@ impl Proxy {
         let params = message.params();
         let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
         let arguments = json::get(&params, "arguments");
+        if matches!(name.as_ref(), "search_tools" | "call_tool")
+            && let Some(refusal) = stateless::refusal(&headers, message, &caller)
+        {
+            return refusal;
+        }
         match name.as_ref() {
-            "search_tools" => self.search(&headers, message, id, &caller, arguments).await,
+            "search_tools" => self.search(id, &caller, arguments).await,
             "call_tool" => match meta::inner(arguments) {
                 Ok(inner) if inner.name == "search_tools" && !self.has_tool(&inner.name) => {
-                    self.search(&headers, message, id, &caller, inner.arguments.as_deref()).await
+                    self.search(id, &caller, inner.arguments.as_deref()).await
                 }
                 Ok(inner) => {
                     if let Some(why) = self.unknown(&inner.name, caller.era).await {
@@ -222,17 +228,7 @@ impl Proxy {
         (out, tools.map(|tools| Advice { tools, tool: inner.name, arguments }))
     }
 
-    async fn search(
-        &self,
-        headers: &HeaderMap,
-        message: &Message<'_>,
-        id: &str,
-        caller: &Caller,
-        arguments: Option<&str>,
-    ) -> Reply {
-        if let Err(why) = mirrors(headers, message, caller) {
-            return reply::json(400, rpc::error(Some(id), rpc::HEADER_MISMATCH, &why));
-        }
+    async fn search(&self, id: &str, caller: &Caller, arguments: Option<&str>) -> Reply {
         let asked = match Asked::read(arguments) {
             Ok(asked) => asked,
             Err(why) => return tool_error(id, &why, caller.era),
@@ -344,39 +340,6 @@ impl Proxy {
     pub(crate) fn record(&self, kind: Kind) {
         self.recorder.record(Event::Record(Record::new(now(), kind)));
     }
-}
-
-/// A stateless request that is answered here must have mirror headers that agree with its body.
-pub(crate) fn mirrors(
-    headers: &HeaderMap,
-    message: &Message<'_>,
-    caller: &Caller,
-) -> Result<(), String> {
-    if caller.era == Era::Session {
-        return Ok(());
-    }
-    let params = message.params();
-    let version = json::get(&message.meta(), rpc::META_VERSION).and_then(json::string);
-    let mut wanted = vec![(headers::METHOD, message.method.clone()), (PROTOCOL_VERSION, version)];
-    let named = match message.method.as_deref() {
-        Some("tools/call" | "prompts/get") => json::get(&params, "name"),
-        Some("resources/read") => json::get(&params, "uri"),
-        _ => None,
-    };
-    if let Some(name) = named {
-        wanted.push((headers::NAME, json::string(name)));
-    }
-    for (name, body) in wanted {
-        let header = headers.get(name).and_then(|header| header.to_str().ok());
-        match header.and_then(headers::decoded) {
-            None => return Err(format!("the header {name} is missing")),
-            Some(header) if Some(header.as_str()) != body.as_deref() => {
-                return Err(format!("the header {name} does not agree with the body"));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
 }
 
 fn tool_error(id: &str, why: &str, era: Era) -> Reply {

@@ -62,7 +62,7 @@ async fn connect(client: Client, spec: &Value) -> RunningService<RoleClient, Cli
 }
 
 async fn perform(
-    peer: &Peer<RoleClient>,
+    peer: &RunningService<RoleClient, Client>,
     client: &Client,
     step: &Value,
 ) -> Result<Value, ServiceError> {
@@ -116,7 +116,7 @@ fn plain(result: &impl Serialize) -> Value {
 
 fn failure(error: &ServiceError) -> Value {
     match error {
-        ServiceError::McpError(error) => json!({"code": error.code.0, "message": error.message}),
+        ServiceError::McpError(error) => plain(error),
         other => json!({"code": null, "message": other.to_string()}),
     }
 }

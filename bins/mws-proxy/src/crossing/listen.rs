@@ -71,6 +71,10 @@ impl Proxy {
             let why = "params.notifications must say what to listen for";
             return Ok(reply::json(400, rpc::error(Some(&out.id), rpc::INVALID_PARAMS, why)));
         };
+        if let Some(odd) = unfit(&filter) {
+            let why = format!("params.notifications.{odd} has the wrong type");
+            return Ok(reply::json(400, rpc::error(Some(&out.id), rpc::INVALID_PARAMS, &why)));
+        }
         let client = Client::of(message, out, &self.passed_on(out));
         let lane = self.crossing.lanes.of(&client.key(), &self.upstream);
         let (conn, shaken) = lane.open(&self.upstream, &client.capabilities()).await?;
@@ -86,6 +90,18 @@ impl Proxy {
         tokio::spawn(attend(listeners, number, sender, lane, conn));
         Ok(reply::messages(None, receiver))
     }
+}
+
+/// The member of a filter that has no meaning.
+fn unfit(filter: &[json::Member<'_>]) -> Option<&'static str> {
+    let flag = |member| json::get(filter, member).is_none_or(|v| matches!(v, "true" | "false"));
+    let mut members = LISTS.into_iter().map(|(_, member, _)| member);
+    let texts =
+        |v| json::elements(v).is_some_and(|all| all.iter().all(|v| json::string(v).is_some()));
+    let uris = "resourceSubscriptions";
+    members
+        .find(|member| !flag(member))
+        .or((!json::get(filter, uris).is_none_or(texts)).then_some(uris))
 }
 
 /// Stays with a stream until one side ends it.

@@ -4,7 +4,6 @@
 //! reaches the client whose request it is, and nobody else.
 //! Deliberately absent: how messages are translated; see [`crate::bridge`].
 
-mod check;
 mod flight;
 mod lanes;
 mod listen;
@@ -27,6 +26,7 @@ use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, Message, Outcome};
 use crate::severity::Severity;
+use crate::stateless;
 use crate::upstream::{Link, Notices, Terms};
 
 use flight::{Flight, digest};
@@ -60,7 +60,7 @@ impl Proxy {
         call: Option<OpenCall>,
     ) -> Result<Reply, Fault> {
         let message = Message::parse(out.text.as_bytes()).map_err(unfit)?;
-        if let Some(refusal) = check::check(&out.headers, &message, &out.caller) {
+        if let Some(refusal) = stateless::refusal(&out.headers, &message, &out.caller) {
             return Ok(refusal);
         }
         if bridge::is_refused(&out.method) {

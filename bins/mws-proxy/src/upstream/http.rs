@@ -271,8 +271,9 @@ impl Http {
 
 impl Sender {
     /// The same for another URL of the upstream.
-    pub(super) fn at(&self, uri: Uri) -> Self {
-        Self { uri, ..self.clone() }
+    pub(super) fn at(&self, uri: Uri) -> Option<Self> {
+        let pool = Arc::new(Pool::new(&uri).ok()?);
+        Some(Self { pool, uri, ..self.clone() })
     }
 
     pub(super) fn uri(&self) -> &Uri {

@@ -92,10 +92,11 @@ pub(super) async fn connect_sse(
     }
     let greeting = tokio::time::timeout(GREETING, endpoint(response.into_body())).await;
     let (target, body, splitter) = greeting.map_err(|_| silent())??;
-    let uri = resolve(sender.uri(), &target).ok_or_else(|| {
-        Fault::new(FaultKind::Protocol, "the upstream sends messages to another host")
-    })?;
-    let post = Post::new(sender.at(uri), HeaderMap::new(), None);
+    let sender =
+        resolve(sender.uri(), &target).and_then(|uri| sender.at(uri)).ok_or_else(|| {
+            Fault::new(FaultKind::Protocol, "the upstream sends messages to another host")
+        })?;
+    let post = Post::new(sender, HeaderMap::new(), None);
     Ok(Conn::following(post, whom, Arc::clone(notices), body, splitter))
 }
 
