@@ -21,8 +21,12 @@ mod corpus;
 mod crossing;
 /// Many clients at once.
 mod crowd;
+/// Published files that are damaged at random.
+mod damage;
 /// What the proxy is made of.
 mod deps;
+/// Disks that are full.
+mod disk;
 /// The rows of the front door.
 mod door_rows;
 /// What goes wrong around the proxy.
@@ -35,6 +39,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Programs that are killed.
+mod kills;
 /// Sessions that the proxy holds for its clients.
 mod lanes;
 /// Rules of the repository.
