@@ -37,8 +37,6 @@ const DESCRIPTORS: u64 = 8192;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often the connections are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Connections that are being told that there is no room.
-const FAREWELLS: usize = 64;
 
 /// Serves until `stop` ends; then `again` is asked for what cuts the draining short. Gives the
 /// moment at which it was told to stop.
@@ -54,6 +52,8 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     let door = Arc::new(Door::new(Arc::clone(&proxy), guard, streams));
     let (stopping, stopped) = watch::channel(false);
     let (mut lines, mut farewells) = (Lines::new(most), JoinSet::new());
+    // Connections that are being told that there is no room.
+    let most_farewells = most / 3;
     let mut sweep = tokio::time::interval(SWEEP);
     tokio::pin!(stop);
     loop {
@@ -61,7 +61,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
             accepted = listener.accept() => match accepted {
                 Ok(socket) => match lines.admit() {
                     Some(line) => admit(socket, line, &mut lines, &door, &stopped),
-                    None if farewells.len() < FAREWELLS => drop(farewells.spawn(turn_away(socket))),
+                    None if farewells.len() < most_farewells => drop(farewells.spawn(turn_away(socket))),
                     None => drop(socket),
                 },
                 Err(e) => {
