@@ -149,6 +149,8 @@ pub(crate) async fn serve_stdio(config: &Config, state: &StateDir) -> Result<Exi
 
 /// Builds the proxy, records the start and fetches the tool list ahead of the first request.
 fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
+    // Caught, it no longer kills: a file at the limit of its size is like a full disk then.
+    drop(on(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let proxy = build(config, state)?;
     if let Err(e) = state.create() {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
