@@ -8,7 +8,7 @@ use crate::crossing::{ALL, FORM, SOON, Scene, asks, call};
 use mws_tests::asking::Asking;
 use mws_tests::lab::Lab;
 use mws_tests::peer::Peer;
-use mws_tests::raw::RawReply;
+use mws_tests::raw::{RawReply, exchange};
 use mws_tests::script::{Act, Era, Script};
 use mws_tests::stub::Stub;
 use serde_json::{Value, json};
@@ -138,7 +138,8 @@ fn requests_are_checked_and_errors_are_of_the_client_s_protocol() {
     let reply = peer.post("resources/read", Some("a://other"), &read);
     assert!(reply.status == 400 && reply.text().contains("-32020"), "{}", reply.text());
     let old = read.replace("2026-07-28", "2027-01-01");
-    let reply = peer.post("resources/read", Some("a://b"), &old);
+    let head = peer.head("resources/read", Some("a://b")).replace("2026-07-28", "2027-01-01");
+    let reply = exchange(&peer.address, &head, old.as_bytes()).unwrap();
     assert!(reply.status == 400 && reply.text().contains("-32022"), "{}", reply.text());
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b"}}"#;
     let reply = peer.post("resources/read", Some("a://b"), bare);

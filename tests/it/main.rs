@@ -9,6 +9,10 @@
 
 /// Client and upstream of different eras.
 mod bridge;
+/// The rows of the fault matrix that are about a process.
+mod child_faults;
+/// The protocol that the configuration names.
+mod configured;
 /// The official conformance suite.
 mod conformance;
 /// The corpus of messages, over every way.
@@ -17,8 +21,14 @@ mod corpus;
 mod crossing;
 /// Many clients at once.
 mod crowd;
+/// Published files that are damaged at random.
+mod damage;
 /// What the proxy is made of.
 mod deps;
+/// Disks that are full.
+mod disk;
+/// The rows of the front door.
+mod door_rows;
 /// What goes wrong around the proxy.
 mod faults;
 /// Bytes in, bytes out.
@@ -29,6 +39,8 @@ mod frontdoor;
 mod gold;
 /// The harness itself, on direct connections.
 mod harness;
+/// Programs that are killed.
+mod kills;
 /// Sessions that the proxy holds for its clients.
 mod lanes;
 /// Rules of the repository.
@@ -37,6 +49,8 @@ mod layout;
 mod matrix;
 /// The listing and the two meta-tools.
 mod meta;
+/// More than there is room for.
+mod overload;
 /// From a transcript to a listed tool, and pipes.
 mod pipeline;
 /// Nothing is left behind.
@@ -67,3 +81,7 @@ mod stdio;
 mod talk;
 /// Upstreams behind https.
 mod tls;
+/// Which tools exist for clients.
+mod tools;
+/// The fault matrix.
+mod upstream_faults;

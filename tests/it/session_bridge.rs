@@ -6,7 +6,7 @@
 //! Deliberately absent: questions of the upstream to the client; see `questions`.
 
 use mws_tests::front::{initialize, ways};
-use mws_tests::lab::{CONFIG, Lab, bin, eventually};
+use mws_tests::lab::{Lab, eventually};
 use mws_tests::peer::Peer;
 use mws_tests::script::{Act, Era, Script, result};
 use mws_tests::stub::Stub;
@@ -361,25 +361,6 @@ fn an_ended_session_is_refused_and_not_listened_for() {
     assert_eq!(peer.end().status, 200);
     assert!(eventually(PATIENCE, || stub.closed_of("subscriptions/listen") == 1));
     assert_eq!(peer.post("ping", None, &peer.body("1", "ping", "{}")).status, 404);
-}
-
-#[test]
-fn an_upstream_of_both_protocols_is_spoken_to_in_the_configured_one() {
-    let lab = Lab::new();
-    let script = Script { record: Some(lab.path("record")), ..Script::new(Era::Both) };
-    let file = lab.write("script.json", &serde_json::to_string(&script).unwrap());
-    let program = bin("mws-stub-stdio").display().to_string();
-    let upstream = json!({"command": program, "args": [file], "protocol": "2026-07-28"});
-    lab.write(CONFIG, &json!({"upstream": upstream}).to_string());
-    let proxy = lab.proxy(&[]);
-    // Also for a client that can be asked.
-    let mut peer = Peer::stateless(&proxy.url);
-    let opened = peer.post("initialize", None, &initialize("2025-11-25", CAPABILITIES));
-    peer.session = opened.header("mcp-session-id").map(str::to_owned);
-    assert_eq!(peer.call("apple_pick", &json!({}))["content"][0]["text"], "plain answer");
-    let lines = std::fs::read_to_string(lab.path("record")).unwrap();
-    assert!(!lines.contains(r#""method":"initialize""#), "{lines}");
-    assert!(lines.contains(KEYS), "{lines}");
 }
 
 /// An upstream with a tool whose parameter is repeated in a header.

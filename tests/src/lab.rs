@@ -303,12 +303,38 @@ impl Proxy {
         self.url.trim_start_matches("http://").trim_end_matches("/mcp")
     }
 
-    /// Asks it to end, waits up to 10 seconds and returns its exit code.
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A line of `/proc/PID/status` in KiB: `VmRSS` now, `VmHWM` at the most.
+    #[must_use]
+    pub fn memory(&self, line: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix(line)).unwrap();
+        line.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+    }
+
+    /// File descriptors that it has open.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
+    }
+
+    /// Asks it to end, waits up to 12 seconds and returns its exit code.
     pub fn stop(&mut self) -> i32 {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let mut status = None;
-        let ended = eventually(Duration::from_secs(10), || {
+        let ended = eventually(Duration::from_secs(12), || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });

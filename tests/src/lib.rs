@@ -18,6 +18,7 @@ pub mod peer;
 pub mod pipe;
 pub mod raw;
 pub mod real;
+pub mod relay;
 pub mod script;
 pub mod servers;
 pub mod stub;

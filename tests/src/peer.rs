@@ -16,7 +16,8 @@ pub struct Peer {
     pub session: Option<String>,
     /// Capabilities that it declares, as a JSON object.
     pub capabilities: String,
-    address: String,
+    /// `host:port`.
+    pub address: String,
     path: String,
     next: AtomicUsize,
 }

@@ -29,7 +29,26 @@ pub struct RawStream {
 /// # Errors
 /// When the peer cannot be reached, closes early or is silent for too long.
 pub fn exchange(address: &str, head: &str, body: &[u8]) -> std::io::Result<RawReply> {
-    let mut socket = send(address, head, body)?;
+    receive(send(address, head, body)?)
+}
+
+/// Sends these bytes, which need be no proper request, and reads the whole response.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn exchange_bytes(address: &str, bytes: &[u8]) -> std::io::Result<RawReply> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    // Who refuses a large request may close before all of it is sent.
+    let _ = socket.write_all(bytes);
+    receive(socket)
+}
+
+/// Reads the whole response that comes on this socket.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn receive(mut socket: impl Read) -> std::io::Result<RawReply> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 65_536]);
     // Some servers keep the connection open though they were asked to close it.
     while !complete(&bytes) {

@@ -15,7 +15,6 @@ use mws_state::Recorder;
 use crate::body::Seen;
 use crate::caller::Caller;
 use crate::rpc::{Message, Outcome};
-use crate::sse::{self, EVENT_MAX, Splitter};
 
 /// Largest JSON response that is looked into, in bytes. A larger one passes unread and counts as
 /// a success.
@@ -78,51 +77,26 @@ pub(crate) struct CallWatch {
     /// The JSON body so far; the frames are shared with the stream, not copied.
     json: Vec<Bytes>,
     size: usize,
-    /// The events so far, for an event stream, with the id to look for.
-    events: Option<(Splitter, String)>,
 }
 
 impl CallWatch {
     /// For a JSON body.
     pub(crate) fn json(call: OpenCall) -> Self {
-        Self { call, json: Vec::new(), size: 0, events: None }
-    }
-
-    /// For an event stream that answers the request `id`.
-    pub(crate) fn events(call: OpenCall, id: &str) -> Self {
-        let events = Some((Splitter::default(), id.to_owned()));
-        Self { call, json: Vec::new(), size: 0, events }
+        Self { call, json: Vec::new(), size: 0 }
     }
 
     pub(crate) fn see(&mut self, seen: &Seen<'_>) {
-        match (seen, &mut self.events) {
-            (Seen::Data(data), Some((splitter, id))) => {
-                splitter.push(data);
-                while let Some(event) = splitter.next_event() {
-                    if let Some(text) = sse::data(&event).filter(|text| sse::answers(text, id)) {
-                        self.call.finish_by(text.as_bytes());
-                    }
-                }
-                if splitter.len() > EVENT_MAX {
-                    drop(splitter.rest());
-                }
-            }
-            (Seen::Data(data), None) => {
+        match seen {
+            Seen::Data(data) => {
                 self.size += data.len();
                 if self.size <= JSON_MAX {
                     self.json.push((*data).clone());
                 }
             }
-            (Seen::End, Some((splitter, id))) => {
-                let rest = splitter.rest();
-                if let Some(text) = sse::data(&rest).filter(|text| sse::answers(text, id)) {
-                    self.call.finish_by(text.as_bytes());
-                }
-            }
-            (Seen::End, None) if self.size > JSON_MAX || plainly_ok(&self.json, self.size) => {
+            Seen::End if self.size > JSON_MAX || plainly_ok(&self.json, self.size) => {
                 self.call.finish(Outcome::Ok);
             }
-            (Seen::End, None) => match self.json.as_slice() {
+            Seen::End => match self.json.as_slice() {
                 [one] => self.call.finish_by(one),
                 many => self.call.finish_by(&many.concat()),
             },

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use mws_catalog::{Catalog, META_TOOLS, json};
+use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record};
 use mws_state::{ReadError, Recorder, StateDir, now, publish_parts_if_changed, read_file};
 use serde_json::value::RawValue;
@@ -25,8 +26,9 @@ const FRESH: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a refresh behind the requests may take.
 const BACKGROUND: Duration = Duration::from_secs(30);
-/// How long a failed refresh rests.
-const REST: Duration = Duration::from_secs(30);
+/// How long a failed refresh rests, doubled with each further one up to the longest.
+const REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(300);
 /// How often a name that is not in the list makes it be fetched.
 const MOMENT: Duration = Duration::from_secs(5);
 const FILE_MAX: u64 = 64 * 1024 * 1024;
@@ -52,6 +54,18 @@ impl Tools {
         let bytes = catalog.tools().iter().map(|tool| tool.raw().len() as u64).sum();
         Self { catalog, hash, bytes, rest }
     }
+
+    /// Without the tools that do not exist for clients: not listed, not found, not called, and not
+    /// written down.
+    fn allowed(self, rules: &ToolRules) -> Self {
+        if !rules.restrict() {
+            return self;
+        }
+        let raw = self.catalog.tools().iter().filter(|tool| rules.allows(tool.name()));
+        let raw =
+            raw.filter_map(|tool| RawValue::from_string(tool.raw().to_owned()).ok()).collect();
+        Self::new(Catalog::from_tools(raw).0, self.rest)
+    }
 }
 
 /// Where the tool list is kept.
@@ -59,6 +73,7 @@ pub(crate) struct Shelf {
     upstream: Arc<Upstream>,
     recorder: Arc<Recorder>,
     state: StateDir,
+    rules: ToolRules,
     kept: Mutex<Kept>,
     /// Held while fetching.
     fetching: tokio::sync::Mutex<()>,
@@ -71,15 +86,24 @@ struct Kept {
     tools: Option<Arc<Tools>>,
     fetched: Option<Instant>,
     failed: Option<Instant>,
+    /// Refreshes that failed in a row, and how long the last one rests.
+    failures: u32,
+    rest: Duration,
 }
 
 impl Shelf {
     /// Starts with what `catalog.json` holds.
-    pub(crate) fn new(upstream: Arc<Upstream>, recorder: Arc<Recorder>, state: StateDir) -> Self {
+    pub(crate) fn new(
+        upstream: Arc<Upstream>,
+        recorder: Arc<Recorder>,
+        state: StateDir,
+        rules: ToolRules,
+    ) -> Self {
         let tools = match read_file(&state.catalog(), FILE_MAX) {
             Ok((bytes, _)) => match Catalog::parse(&bytes) {
-                Ok((catalog, _)) => Some(Arc::new(Tools::new(catalog, String::new())))
-                    .filter(|tools| upstream.memory.owns_catalog(tools.hash)),
+                Ok((catalog, _)) => Some(Tools::new(catalog, String::new()))
+                    .filter(|tools| upstream.memory.owns_catalog(tools.hash))
+                    .map(|tools| Arc::new(tools.allowed(&rules))),
                 Err(e) => {
                     tracing::warn!("{} is not used: {e}.", state.catalog().display());
                     let kind = Kind::ArtifactRejected { artifact: "catalog".into() };
@@ -95,7 +119,7 @@ impl Shelf {
         };
         let kept = Mutex::new(Kept { tools, ..Kept::default() });
         let (fetching, closed) = Default::default();
-        Self { upstream, recorder, state, kept, fetching, closed }
+        Self { upstream, recorder, state, rules, kept, fetching, closed }
     }
 
     /// The best list there is: at once when there is any, within 5 s when there is none yet.
@@ -103,7 +127,7 @@ impl Shelf {
         let (tools, due) = {
             let kept = self.kept();
             let fresh = kept.fetched.is_some_and(|at| at.elapsed() < FRESH);
-            let rests = kept.failed.is_some_and(|at| at.elapsed() < REST);
+            let rests = kept.failed.is_some_and(|at| at.elapsed() < kept.rest);
             (kept.tools.clone(), !fresh && !rests)
         };
         if tools.is_some() {
@@ -130,6 +154,15 @@ impl Shelf {
         kept.failed = None;
     }
 
+    /// The upstream answered a request: it can list, too.
+    pub(crate) fn upstream_answered(&self) {
+        let mut kept = self.kept();
+        let rests = kept.failed.is_some_and(|at| at.elapsed() > MOMENT);
+        if rests || (kept.tools.is_none() && kept.failures < 2) {
+            (kept.fetched, kept.failed) = (None, None);
+        }
+    }
+
     /// Fetches the list again unless that was done a moment ago.
     ///
     /// # Errors
@@ -153,7 +186,7 @@ impl Shelf {
                 return Ok(());
             }
             let tools = fetch(&self.upstream, prefer).await?;
-            self.keep(tools);
+            self.keep(tools.allowed(&self.rules));
             Ok(())
         };
         let fetched = tokio::time::timeout(patience, fetch).await.unwrap_or_else(|_| {
@@ -185,7 +218,12 @@ impl Shelf {
             return;
         }
         tracing::warn!("Cannot list the upstream's tools: {fault}.");
-        self.kept().failed = Some(Instant::now());
+        {
+            let mut kept = self.kept();
+            kept.failed = Some(Instant::now());
+            kept.rest = rest(kept.failures, mws_state::random_u64());
+            kept.failures += 1;
+        }
         let ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
         let kind = Kind::UpstreamFailed { op: "list".into(), kind: fault.kind.word().into(), ms };
         self.recorder.record(Event::Record(Record::new(now(), kind)));
@@ -196,7 +234,7 @@ impl Shelf {
         let before = {
             let mut kept = self.kept();
             kept.fetched = Some(Instant::now());
-            kept.failed = None;
+            (kept.failed, kept.failures) = (None, 0);
             kept.tools.replace(Arc::clone(&tools))
         };
         if before.as_ref().is_none_or(|before| before.hash != tools.hash) {
@@ -217,6 +255,12 @@ impl Shelf {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         lock(&self.kept)
     }
+}
+
+/// The rest after so many failures; spread, so that many proxies do not come at once.
+fn rest(failures: u32, random: u64) -> Duration {
+    let doubled = (REST * 2u32.saturating_pow(failures.min(16))).min(LONGEST_REST);
+    doubled + doubled.mul_f64((random % 1000) as f64 / 4000.0)
 }
 
 /// A tool with the name of a meta-tool is not called by that name.
@@ -245,12 +289,14 @@ fn changed(before: Option<&Tools>, after: &Tools) -> Kind {
 async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let (mut raw, mut rest, mut cursors) = (Vec::new(), String::new(), Vec::<String>::new());
+    let mut size = 0;
     for page in 0.. {
         let mut params = Object::of(None);
         if let Some(cursor) = cursors.last() {
             params.set("cursor", quote(cursor));
         }
         let text = upstream.ask(prefer, "tools/list", params).await?;
+        size += text.len() as u64;
         let message = Message::parse(text.as_bytes()).map_err(|why| unfit(&why))?;
         let Some(result) = message.result else {
             return no_list(&message).map(|catalog| Tools::new(catalog, rest));
@@ -268,6 +314,9 @@ async fn fetch(upstream: &Upstream, prefer: Era) -> Result<Tools, Fault> {
             rest = result.to_json();
         }
         match next {
+            _ if raw.len() > TOOLS || size > FILE_MAX => {
+                return Err(unfit("the tool list is too long; the last good one stays"));
+            }
             Some(next) if raw.len() < TOOLS && !cursors.contains(&next) && page < PAGES => {
                 cursors.push(next);
             }
@@ -290,4 +339,22 @@ fn no_list(message: &Message<'_>) -> Result<Catalog, Fault> {
     }
     let code = error.get("code").unwrap_or("no code").to_owned();
     Err(Fault::new(FaultKind::Protocol, format!("the upstream refused tools/list: error {code}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_upstream_is_asked_three_hundred_times_a_day_at_most() {
+        for random in [0, 499, 999] {
+            let (mut asked, mut time) = (0, Duration::ZERO);
+            while time < Duration::from_secs(24 * 60 * 60) {
+                time += rest(asked, random);
+                asked += 1;
+            }
+            assert!((200..=300).contains(&asked), "{asked}");
+        }
+        assert_eq!(rest(0, 0), REST);
+    }
 }

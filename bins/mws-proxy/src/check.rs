@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs the check.
 pub(crate) async fn check(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
     state.create().map_err(|e| Failure::failed(format!("cannot use the state directory: {e}")))?;
-    let proxy = setup::build(config, state)?;
+    let proxy = setup::build(config, state, None)?;
     let started = Instant::now();
     let checked = async {
         let shaken = proxy.upstream.handshake(Era::Modern).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn check(config: &Config, state: &StateDir) -> Result<Exit, Fai
         Ok::<_, crate::fault::Fault>(shaken)
     };
     let checked = checked.await;
-    proxy.upstream.stop().await;
+    proxy.upstream.stop(setup::PATIENCE).await;
     let ms = started.elapsed().as_millis();
     let (line, exit) = match checked {
         Ok(shaken) => {

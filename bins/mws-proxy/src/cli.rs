@@ -8,7 +8,7 @@ use mws_cli::Common;
 /// Forwards each MCP request to the upstream server unchanged, except that `tools/list` shows
 /// only search_tools, call_tool and the working set. Prints one line
 /// {"listening":"http://127.0.0.1:PORT/mcp"} on stdout when it is ready.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = "mws-proxy", version)]
 pub struct Cli {
     #[command(flatten)]

@@ -25,6 +25,7 @@ use crate::reply::{self, Reply};
 use crate::rpc::{Era, META_CLIENT, Message};
 use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
+use crate::tail;
 use crate::upstream::{Http, Link, Stdio, refused_session};
 
 /// A request on its way.
@@ -92,9 +93,8 @@ impl Proxy {
         };
         match sent {
             Ok(reply) => {
-                // Whoever answers can list, too.
-                if self.shelf.last().is_none() {
-                    self.shelf.mark_stale();
+                if reply.status().is_success() {
+                    self.shelf.upstream_answered();
                 }
                 reply
             }
@@ -185,7 +185,8 @@ impl Proxy {
                 },
             };
             self.note_refusal(&response, started);
-            return no_page(response, out).map(|response| reply::passed(response, &out.id, call));
+            let response = tail::settled(no_page(response, out)?).await?;
+            return Ok(reply::passed(response, &out.id, call, http.timeout()));
         }
         Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
     }
@@ -264,7 +265,7 @@ async fn to_process(
         Era::Modern => (bridge::status_of(text), text.to_owned()),
         Era::Session => (200, text.to_owned()),
     };
-    reply::from_process(pending, &out.id, call, edit).await
+    reply::from_process(pending, &out.id, call, stdio.timeout, edit).await
 }
 
 /// The response, unless it is a page where a message was due: clients cannot read it.

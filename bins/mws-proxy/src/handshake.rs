@@ -198,7 +198,7 @@ impl Proxy {
         caller: Caller,
     ) -> Reply {
         let started = Instant::now();
-        let refusal = stateless::refusal(&headers, message, &caller);
+        let refusal = stateless::refusal(message, &caller);
         let own = |result: &str| refusal.unwrap_or_else(|| self.discovered(id, result));
         let shaken = self.in_time(self.upstream.handshake(Era::Modern)).await;
         let fault = match shaken.map(|shaken| (self.upstream.link(), shaken)) {

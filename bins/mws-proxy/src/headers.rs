@@ -18,6 +18,15 @@ pub(crate) const PARAM: &str = "mcp-param-";
 /// The key by which a schema asks for a header.
 const ANNOTATION: &str = "x-mcp-header";
 
+/// The header of the proxy's own requests by which it would know itself.
+pub(crate) const INSTANCE: &str = "mws-instance";
+
+/// A name for this process that no other has.
+pub(crate) fn instance() -> &'static str {
+    static INSTANCE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    INSTANCE.get_or_init(|| format!("{:016x}", mws_state::random_u64()))
+}
+
 /// Headers that belong to one hop, and those that name or authorise the client.
 const KEPT_BACK: [&str; 20] = [
     "accept-encoding",

@@ -1,167 +1,230 @@
-//! The front door: who may come in, and with what.
+//! The front door: what is let in is read and answered, within limits.
 //!
-//! Invariant: every request passes the same guard first, whatever its path and method; another
-//! origin, host or content type is refused before a byte of the body is read.
-//! Deliberately absent: CORS headers. No page has business here.
+//! Invariant: every request passes the guard first; what is too much is told so, never left waiting.
+//! Deliberately absent: who may come in; see [`crate::guard`].
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body;
+use crate::current::Current;
+use crate::guard::{Guard, Refusal};
+use crate::line::Line;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
+use crate::rpc;
 
-/// Path of the endpoint.
-pub(crate) const PATH: &str = "/mcp";
 const BODY_MAX: usize = 16 * 1024 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A body up to this size is not counted.
+const SMALL: usize = 64 * 1024;
+/// All larger bodies together, in KiB.
+const BUDGET: usize = 64 * 1024;
+/// Requests under way at one time.
+pub(crate) const REQUESTS: usize = 1024;
+/// How long a wrong token waits while somebody guesses.
+const PENALTY: Duration = Duration::from_secs(1);
+const OVERLOADED: &str = "the proxy is overloaded; try again in a moment";
 
 /// The door of one listener.
 pub(crate) struct Door {
-    pub(crate) proxy: Arc<Proxy>,
-    pub(crate) port: u16,
+    pub(crate) proxy: Arc<Current<Proxy>>,
+    pub(crate) guard: Arc<Current<Guard>>,
     /// Requests that are not answered to the end.
-    pub(crate) busy: Arc<AtomicUsize>,
+    busy: Arc<AtomicUsize>,
+    /// Streams that are open.
+    streams: Arc<AtomicUsize>,
+    streams_most: usize,
+    budget: Arc<Semaphore>,
 }
 
 /// Counts one request as long as it lives.
-struct Busy(Arc<AtomicUsize>);
+struct Turn {
+    count: Arc<AtomicUsize>,
+    line: Arc<Line>,
+    _body: Option<OwnedSemaphorePermit>,
+}
 
-impl Drop for Busy {
+impl Turn {
+    fn take(count: &Arc<AtomicUsize>, line: &Arc<Line>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self { count: Arc::clone(count), line: Arc::clone(line), _body: None }
+    }
+}
+
+impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        self.line.end();
     }
 }
 
 impl Door {
+    pub(crate) fn new(
+        proxy: Arc<Current<Proxy>>,
+        guard: Arc<Current<Guard>>,
+        streams_most: usize,
+    ) -> Self {
+        let (busy, streams) = Default::default();
+        let budget = Arc::new(Semaphore::new(BUDGET));
+        Self { proxy, guard, busy, streams, streams_most, budget }
+    }
+
+    /// Requests that are not answered to the end.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.load(Ordering::Acquire)
+    }
+
     /// Answers one request.
-    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Reply {
-        if let Err((status, why)) = guard(&request, self.port) {
+    pub(crate) async fn handle(&self, request: Request<Incoming>, line: &Arc<Line>) -> Reply {
+        line.begin();
+        let guard = self.guard.get();
+        if let Err((status, why)) = guard.check(&request) {
+            if status == StatusCode::UNAUTHORIZED && guard.is_tried() {
+                tokio::time::sleep(PENALTY).await;
+            }
+            line.end();
             return refuse(status, why);
         }
-        let (parts, incoming) = request.into_parts();
-        match parts.method {
-            Method::POST => {
-                self.busy.fetch_add(1, Ordering::AcqRel);
-                let busy = Busy(Arc::clone(&self.busy));
-                let reply = match read(incoming).await {
-                    Ok(body) => self.proxy.post(parts.headers, body, None).await,
-                    Err((status, why)) => refuse(status, why),
-                };
-                reply.map(|body| body::guarded(body, busy))
+        let is_post = *request.method() == Method::POST;
+        let (count, most) =
+            if is_post { (&self.busy, REQUESTS) } else { (&self.streams, self.streams_most) };
+        let mut turn = Turn::take(count, line);
+        if count.load(Ordering::Acquire) > most {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED);
+        }
+        let (mut parts, incoming) = request.into_parts();
+        guard.keep_token(&mut parts.headers);
+        let proxy = self.proxy.get();
+        let reply = if is_post {
+            match self.read(incoming).await {
+                Ok((body, permit)) => {
+                    turn._body = permit;
+                    survive(proxy.post(parts.headers, body, None)).await
+                }
+                Err((status, why)) => refuse(status, why),
             }
-            method => self.proxy.session_stream(&method, &parts.headers).await,
+        } else {
+            survive(proxy.session_stream(&parts.method, &parts.headers)).await
+        };
+        reply.map(|body| body::guarded(body, turn))
+    }
+
+    /// Reads a body; a large one takes from the budget that all share.
+    async fn read(&self, body: Incoming) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refusal> {
+        const TOO_LARGE: Refusal =
+            (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 16 MiB");
+        if body.size_hint().lower() > BODY_MAX as u64 {
+            return Err(TOO_LARGE);
         }
+        let read = async {
+            let (mut body, mut parts, mut size) = (body, Vec::with_capacity(1), 0);
+            let mut permit: Option<OwnedSemaphorePermit> = None;
+            while let Some(frame) = body.frame().await {
+                let cut = |_| (StatusCode::BAD_REQUEST, "the body was cut off");
+                let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+                size += data.len();
+                let held = SMALL + permit.as_ref().map_or(0, |p| p.num_permits() * 1024);
+                if size > BODY_MAX {
+                    return Err(TOO_LARGE);
+                }
+                if size > held {
+                    // Some at a time, so that the lock of the budget is taken rarely.
+                    let kib =
+                        u32::try_from((size - held).div_ceil(1024).max(256)).unwrap_or(u32::MAX);
+                    let more = Arc::clone(&self.budget).try_acquire_many_owned(kib);
+                    let more = more.map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, OVERLOADED))?;
+                    match &mut permit {
+                        Some(permit) => permit.merge(more),
+                        None => permit = Some(more),
+                    }
+                }
+                parts.push(data);
+            }
+            let body = match parts.as_mut_slice() {
+                [one] => std::mem::take(one),
+                many => many.concat().into(),
+            };
+            Ok((body, permit))
+        };
+        let late = (StatusCode::REQUEST_TIMEOUT, "the body took longer than 30 s");
+        tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or(Err(late))
     }
 }
 
-/// Host, origin, path, method and content type, in this order.
-fn guard(request: &Request<Incoming>, port: u16) -> Result<(), (StatusCode, &'static str)> {
-    let headers = request.headers();
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok());
-    let host = host.ok_or((StatusCode::BAD_REQUEST, "the Host header is missing"))?;
-    if hosts.next().is_some() {
-        return Err((StatusCode::BAD_REQUEST, "there are two Host headers"));
-    }
-    let authority = request.uri().authority().map(hyper::http::uri::Authority::as_str);
-    if !is_ours(host, port) || authority.is_some_and(|authority| !is_ours(authority, port)) {
-        return Err((StatusCode::FORBIDDEN, "this Host is not served here"));
-    }
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let own = |origin: &HeaderValue| {
-        let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-        host.is_some_and(|host| is_ours(host, port))
-    };
-    if origins.next().is_some_and(|origin| !own(origin)) || origins.next().is_some() {
-        return Err((StatusCode::FORBIDDEN, "requests from web pages are not served here"));
-    }
-    let fetch = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    if matches!(fetch, Some(b"cross-site" | b"same-site")) {
-        return Err((StatusCode::FORBIDDEN, "requests from web pages are not served here"));
-    }
-    if request.uri().path() != PATH {
-        return Err((StatusCode::NOT_FOUND, ""));
-    }
-    if ![Method::POST, Method::GET, Method::DELETE].contains(request.method()) {
-        return Err((StatusCode::METHOD_NOT_ALLOWED, ""));
-    }
-    if request.method() == Method::POST {
-        let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
-            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json"));
+/// The reply, or the one for a request that hit a defect of the proxy: it alone fails.
+async fn survive(reply: impl Future<Output = Reply>) -> Reply {
+    let mut reply = std::pin::pin!(reply);
+    let caught = std::future::poll_fn(|cx| {
+        let poll = AssertUnwindSafe(|| reply.as_mut().poll(cx));
+        match std::panic::catch_unwind(poll) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(panic)),
         }
-        let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-        if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
-            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "send the body uncompressed"));
-        }
-    }
-    Ok(())
+    });
+    caught.await.unwrap_or_else(|_| {
+        tracing::error!("A request hit a defect of the proxy and was answered with an error.");
+        let text = rpc::error(None, rpc::INTERNAL_ERROR, "the proxy failed at this request");
+        reply::json(200, text)
+    })
 }
 
-/// True for a loopback name with our port.
-fn is_ours(host: &str, port: u16) -> bool {
-    let (name, given) = match host.rsplit_once(':') {
-        Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
-        _ => (host, Some(80)),
-    };
-    let loopback = ["127.0.0.1", "localhost", "[::1]"];
-    given == Some(port) && loopback.iter().any(|own| name.eq_ignore_ascii_case(own))
-}
-
-async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
-    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, BODY_MAX).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-            Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 16 MiB"))
-        }
-        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
-        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body took longer than 30 s")),
-    }
-}
-
+/// The answer to a request that is not let in.
 pub(crate) fn refuse(status: StatusCode, why: &str) -> Reply {
-    if why.is_empty() {
-        let mut reply = reply::empty(status);
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            reply.headers_mut().insert("allow", HeaderValue::from_static("POST, GET, DELETE"));
+    let mut reply = if why.is_empty() {
+        reply::empty(status)
+    } else {
+        reply::json(status.as_u16(), rpc::error(None, rpc::SERVER_ERROR, why))
+    };
+    let headers = reply.headers_mut();
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert("allow", HeaderValue::from_static("POST, GET, DELETE"));
         }
-        return reply;
+        StatusCode::UNAUTHORIZED => {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        // What is left of such a body is not worth reading.
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        _ => {}
     }
-    reply::json(status.as_u16(), crate::rpc::error(None, crate::rpc::SERVER_ERROR, why))
+    reply
+}
+
+/// What a connection is told for which there is no room, as bytes.
+pub(crate) fn no_room() -> String {
+    let text = rpc::error(None, rpc::SERVER_ERROR, OVERLOADED);
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{text}",
+        text.len()
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_loopback_names_with_our_port_are_ours() {
-        for host in ["127.0.0.1:4484", "localhost:4484", "LOCALHOST:4484", "[::1]:4484"] {
-            assert!(is_ours(host, 4484), "{host}");
-        }
-        for host in [
-            "127.0.0.1",
-            "127.0.0.1:4485",
-            "evil.example:4484",
-            "localhost.:4484",
-            "[::1]",
-            "user@127.0.0.1:4484",
-            "127.0.0.1:4484:4484",
-            "",
-            ":4484",
-            "127.0.0.1.evil.example:4484",
-        ] {
-            assert!(!is_ours(host, 4484), "{host}");
-        }
-        assert!(is_ours("localhost", 80));
+    #[tokio::test]
+    async fn a_defect_costs_one_request() {
+        let reply = survive(async { panic!("a defect") }).await;
+        let body = reply.into_body().collect().await.expect("a body").to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("-32603"));
+        let fine = survive(async { reply::json(200, "{}") }).await;
+        assert_eq!(fine.status(), 200);
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -20,6 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::body::{BoxBody, Messages};
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
+use crate::current::Current;
 use crate::headers;
 use crate::lock::lock;
 use crate::proxy::Proxy;
@@ -35,7 +36,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// What is known of the one client on the other end.
 struct Client {
-    proxy: Arc<Proxy>,
+    current: Arc<Current<Proxy>>,
     lines: UnboundedSender<String>,
     session: Mutex<Session>,
     /// Requests under way, by id, so that a stateless client can cancel one.
@@ -54,14 +55,14 @@ struct Session {
 
 /// Serves until stdin ends or `stop` does; then `again` is asked for what cuts the draining short.
 pub(crate) async fn serve<N: Future<Output = ()>>(
-    proxy: Arc<Proxy>,
+    current: Arc<Current<Proxy>>,
     stop: impl Future<Output = ()>,
     again: impl FnOnce() -> N,
-) -> std::io::Result<()> {
+) -> std::io::Result<Instant> {
     let (lines, queue) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_lines(queue));
     let client = Arc::new(Client {
-        proxy,
+        current,
         lines,
         session: Mutex::default(),
         running: Mutex::default(),
@@ -82,15 +83,16 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
             () = &mut stop => break,
         }
     }
-    client.proxy.hang_up();
+    let told = Instant::now();
+    client.current.get().hang_up();
     let drained = async { while tasks.join_next().await.is_some() {} };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN, drained) => {}
         () = again() => {}
     }
     drop((tasks, client));
-    let _ = tokio::time::timeout(Duration::from_secs(1), writer).await;
-    Ok(())
+    let _ = tokio::time::timeout(Duration::from_millis(400), writer).await;
+    Ok(told)
 }
 
 fn read_lines(lines: &mpsc::Sender<Vec<u8>>) {
@@ -173,7 +175,7 @@ impl Client {
     async fn post(&self, body: &[u8]) -> Reply {
         let headers = self.headers(Message::parse(body).ok().as_ref());
         let body = Bytes::copy_from_slice(body);
-        self.proxy.post(headers, body, Some(&self.conn)).await
+        self.current.get().post(headers, body, Some(&self.conn)).await
     }
 
     /// The headers that a client over HTTP would send with this message.
@@ -185,7 +187,7 @@ impl Client {
         if let Some(version) = json::get(&meta, META_VERSION).and_then(json::string) {
             let Some(message) = message else { return map };
             headers::set(&mut map, PROTOCOL_VERSION, &version);
-            let tools = self.proxy.shelf.last();
+            let tools = self.current.get().shelf.last();
             headers::mirror(&mut map, message, tools.as_ref().map(|tools| &tools.catalog));
             return map;
         }
@@ -217,7 +219,7 @@ impl Client {
     async fn listen(self: Arc<Self>) {
         let mut map = self.headers(Message::parse(b"{}").ok().as_ref());
         map.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let reply = self.proxy.session_stream(&Method::GET, &map).await;
+        let reply = self.current.get().session_stream(&Method::GET, &map).await;
         if reply.status().is_success() && reply::is_stream(reply.headers()) {
             self.pass_stream(reply.into_body()).await;
         }

@@ -4,11 +4,12 @@
 //! method passes as it is. A request is answered whatever the upstream does.
 //! Deliberately absent: HTTP rules ([`crate::http`]) and the ways to the upstream ([`crate::forward`]).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use hyper::{HeaderMap, StatusCode};
 use mws_catalog::json;
+use mws_config::ToolRules;
 use mws_event::{Event, Kind, Record, Timestamp, Via};
 use mws_state::{Recorder, Watched, WatchedState, now};
 
@@ -40,13 +41,17 @@ use crate::working_set::{self, WorkingSet};
 pub(crate) struct Proxy {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) shelf: Arc<Shelf>,
+    /// Whom the upstream's process tells that its tools changed.
+    pub(crate) told: Arc<Mutex<Weak<Shelf>>>,
     pub(crate) recorder: Arc<Recorder>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) ranks: Ranks,
     pub(crate) streams: Arc<Streams>,
-    pub(crate) crossing: Crossing,
+    pub(crate) crossing: Arc<Crossing>,
     pub(crate) finder: Finder,
     pub(crate) rules: Rules,
+    /// Which tools exist for clients.
+    pub(crate) tools: ToolRules,
     /// There when clients are to hear of a changed listing.
     pub(crate) notifier: Option<Notifier>,
     pub(crate) working_set: Mutex<Watched<WorkingSet>>,
@@ -96,6 +101,9 @@ impl Proxy {
         if caller.session_id.as_deref().is_some_and(|id| self.sessions.has_ended(id)) {
             return crate::http::refuse(StatusCode::NOT_FOUND, "this session has ended");
         }
+        if let Err(why) = stateless::mirrors(&headers, &message, &caller) {
+            return reply::json(400, rpc::error(message.id, rpc::HEADER_MISMATCH, &why));
+        }
         match (message.method.as_deref(), message.id) {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
@@ -124,7 +132,7 @@ impl Proxy {
         id: &str,
         caller: &Caller,
     ) -> Reply {
-        if let Some(refusal) = stateless::refusal(headers, message, caller) {
+        if let Some(refusal) = stateless::refusal(message, caller) {
             return refusal;
         }
         let tools = self.shelf.get(caller.era).await;
@@ -157,10 +165,14 @@ impl Proxy {
         ts: Timestamp,
     ) -> Reply {
         let params = message.params();
+        if is_ambiguous(&params) {
+            let why = "name and arguments may stand once, and are written so";
+            return reply::json(400, rpc::error(Some(id), rpc::INVALID_PARAMS, why));
+        }
         let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
         let arguments = json::get(&params, "arguments");
         if matches!(name.as_ref(), "search_tools" | "call_tool")
-            && let Some(refusal) = stateless::refusal(&headers, message, &caller)
+            && let Some(refusal) = stateless::refusal(message, &caller)
         {
             return refusal;
         }
@@ -187,6 +199,10 @@ impl Proxy {
                 }
                 Err(why) => tool_error(id, &why, caller.era),
             },
+            name if !self.tools.allows(name) => {
+                let why = format!("Unknown tool: {name} (the configuration of the proxy, tools)");
+                reply::json(200, rpc::error(Some(id), rpc::INVALID_PARAMS, &why))
+            }
             "" => self.forward(Outgoing::of(message, headers, caller), None).await,
             name => {
                 if let Some(why) = self.blocked(name, caller.era).await {
@@ -258,6 +274,11 @@ impl Proxy {
     /// What to say of a name that the upstream does not have. Without a list nothing is known, and
     /// an older list is fetched again first: the tool may be new.
     async fn unknown(self: &Arc<Self>, name: &str, era: Era) -> Option<String> {
+        if !self.tools.allows(name) {
+            return Some(format!(
+                "There is no tool {name:?} here; the configuration leaves it out."
+            ));
+        }
         self.shelf.get(era).await?;
         if self.has_tool(name) || self.shelf.renew(era).await.is_err() || self.has_tool(name) {
             return None;
@@ -327,6 +348,11 @@ impl Proxy {
     /// Ends the streams that would never end by themselves.
     pub(crate) fn hang_up(&self) {
         self.streams.close();
+        self.let_go();
+    }
+
+    /// Ends those of them that need this very upstream.
+    pub(crate) fn let_go(&self) {
         self.crossing.listeners.close();
         if let Link::Stdio(stdio) = self.upstream.link() {
             stdio.owns.hang_up();
@@ -340,6 +366,15 @@ impl Proxy {
     pub(crate) fn record(&self, kind: Kind) {
         self.recorder.record(Event::Record(Record::new(now(), kind)));
     }
+}
+
+/// True when another reader could take another tool or other arguments than the proxy does: a key
+/// that stands twice, or in other letters, which some libraries read all the same.
+fn is_ambiguous(params: &[json::Member<'_>]) -> bool {
+    ["name", "arguments"].into_iter().any(|key| {
+        let mut alike = params.iter().filter(|m| m.key.eq_ignore_ascii_case(key));
+        alike.next().is_some_and(|first| first.key != key || alike.next().is_some())
+    })
 }
 
 fn tool_error(id: &str, why: &str, era: Era) -> Reply {

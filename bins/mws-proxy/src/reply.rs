@@ -18,12 +18,11 @@ use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::rpc::{self, SERVER_ERROR};
 use crate::sse;
+use crate::tail::Answering;
 use crate::upstream::{Pending, ended};
 
 pub(crate) type Reply = Response<BoxBody>;
 
-/// How long an upstream process may stay silent on a request.
-pub(crate) const SILENCE: Duration = Duration::from_secs(300);
 /// Events waiting for the client of one request.
 const BEHIND: usize = 16;
 
@@ -89,12 +88,21 @@ pub(crate) fn edited(parts: &hyper::http::response::Parts, body: BoxBody) -> Rep
     reply
 }
 
-/// The upstream's response byte for byte; a call is finished by what passes.
-pub(crate) fn passed(response: Reply, id: &str, call: Option<OpenCall>) -> Reply {
+/// The upstream's response byte for byte; a call is finished by what passes, and an event stream
+/// that lacks its answer by an error.
+pub(crate) fn passed(
+    response: Reply,
+    id: &str,
+    call: Option<OpenCall>,
+    silence: Duration,
+) -> Reply {
     let (parts, incoming) = response.into_parts();
+    // Nobody waits for the end of what answers no request.
+    if is_stream(&parts.headers) && id != "null" {
+        return like(&parts, Answering::boxed(incoming, id, call, silence));
+    }
     let Some(call) = call else { return like(&parts, incoming) };
-    let mut watch =
-        if is_stream(&parts.headers) { CallWatch::events(call, id) } else { CallWatch::json(call) };
+    let mut watch = CallWatch::json(call);
     like(&parts, Observed::boxed(incoming, move |seen| watch.see(&seen)))
 }
 
@@ -128,9 +136,10 @@ pub(crate) async fn from_process(
     mut pending: Pending,
     id: &str,
     mut call: Option<OpenCall>,
+    silence: Duration,
     edit: impl Fn(&str) -> (u16, String) + Send + 'static,
 ) -> Result<Reply, Fault> {
-    let first = next(&mut pending).await?;
+    let first = next(&mut pending, silence).await?;
     if sse::answers(&first, id) {
         if let Some(call) = &mut call {
             call.finish_by(first.as_bytes());
@@ -143,7 +152,7 @@ pub(crate) async fn from_process(
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
-                next = next(&mut pending) => next,
+                next = next(&mut pending, silence) => next,
                 () = sender.closed() => return,
             };
             let (text, is_last) = match next {
@@ -166,8 +175,14 @@ pub(crate) async fn from_process(
     Ok(messages(Some(first), receiver))
 }
 
-async fn next(pending: &mut Pending) -> Result<String, Fault> {
-    let silent = |_| Fault::new(FaultKind::Timeout, "the upstream process does not answer");
-    let next = tokio::time::timeout(SILENCE, pending.messages.recv()).await.map_err(silent)?;
-    next.ok_or_else(ended)
+async fn next(pending: &mut Pending, silence: Duration) -> Result<String, Fault> {
+    match tokio::time::timeout(silence, pending.messages.recv()).await {
+        Ok(next) => next.ok_or_else(ended),
+        Err(_) => {
+            pending.give_up();
+            let after = silence.as_secs();
+            let what = format!("the upstream process did not answer in {after} s");
+            Err(Fault::new(FaultKind::Timeout, what))
+        }
+    }
 }

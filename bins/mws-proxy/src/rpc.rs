@@ -26,8 +26,12 @@ pub(crate) const ASKED: [&str; 3] = ["elicitation", "sampling", "roots"];
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
 pub(crate) const SERVER_ERROR: i64 = -32000;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
+
+/// Keys of the envelope. Some libraries read them in any letters.
+const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Which of the two protocols a peer speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +68,14 @@ impl<'a> Message<'a> {
     /// Also when an envelope key stands twice: the upstream could read another one than we do.
     pub(crate) fn parse_strictly(body: &'a [u8]) -> Result<Self, String> {
         let (message, members) = Self::read(body)?;
-        let mut seen: Vec<&str> = Vec::with_capacity(members.len());
-        for key in members.iter().map(|m| m.key.as_ref()) {
-            if seen.contains(&key) {
-                return Err(format!("the envelope has {key:?} twice"));
+        for (at, key) in members.iter().map(|m| m.key.as_ref()).enumerate() {
+            if members[..at].iter().any(|before| before.key.eq_ignore_ascii_case(key)) {
+                return Err("the envelope has a key twice".to_owned());
             }
-            seen.push(key);
+            let known = ENVELOPE.iter().find(|known| known.eq_ignore_ascii_case(key));
+            if known.is_some_and(|known| *known != key) || key.contains('\0') {
+                return Err("the envelope has a key in other letters than its own".to_owned());
+            }
         }
         Ok(message)
     }
@@ -215,7 +221,15 @@ mod tests {
 
     #[test]
     fn an_envelope_key_twice_is_refused_wherever_it_stands() {
-        for bad in [r#"{"method":"a","method":"b"}"#, r#"{"id":1,"i\u0064":2}"#, "[]", "1", ""] {
+        for bad in [
+            r#"{"method":"a","method":"b"}"#,
+            r#"{"id":1,"i\u0064":2}"#,
+            r#"{"Method":"a"}"#,
+            r#"{"method":"a","method\u0000":"b"}"#,
+            "[]",
+            "1",
+            "",
+        ] {
             assert!(Message::parse_strictly(bad.as_bytes()).is_err(), "{bad}");
         }
     }

@@ -1,92 +1,144 @@
 //! Accepting connections until told to stop.
 //!
 //! Invariant: the caller passes the listener and the stop signal, so tests choose both; requests
-//! under way are finished, for at most 10 s.
+//! under way are finished, for at most 10 s, and what is too much is refused, never left waiting.
 //! Deliberately absent: HTTP/2.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::http::Door;
+use crate::current::Current;
+use crate::guard::Guard;
+use crate::http::{Door, REQUESTS, no_room};
+use crate::line::{Line, Lines, Wire};
+use crate::listen::{Listener, Socket};
 use crate::proxy::Proxy;
-use crate::timer::LazyTimer;
 
 const DRAIN: Duration = Duration::from_secs(10);
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const HEADER_BYTES: usize = 64 * 1024;
-/// Connections at one time.
-const CONNECTIONS: usize = 512;
+const HEADERS: usize = 64;
+/// Streams that may be open at one time, beside the requests.
+const STREAMS: usize = 512;
+/// File descriptors kept for the log, for files and for an upstream process.
+const RESERVE: u64 = 24;
+/// File descriptors asked for, where that is allowed.
+const DESCRIPTORS: u64 = 8192;
 /// The pause after a failed accept, for example when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often the connections are looked at.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Connections that are being told that there is no room.
+const FAREWELLS: usize = 64;
 
-/// Serves until `stop` ends; then `again` is asked for what cuts the draining short.
+/// Serves until `stop` ends; then `again` is asked for what cuts the draining short. Gives the
+/// moment at which it was told to stop.
 pub(crate) async fn serve<N: Future<Output = ()>>(
-    listener: TcpListener,
-    proxy: Arc<Proxy>,
+    listener: Listener,
+    proxy: Arc<Current<Proxy>>,
+    guard: Arc<Current<Guard>>,
     stop: impl Future<Output = ()>,
     again: impl FnOnce() -> N,
-) -> std::io::Result<()> {
-    let port = listener.local_addr()?.port();
-    let busy = Arc::new(AtomicUsize::new(0));
-    let door = Arc::new(Door { proxy: Arc::clone(&proxy), port, busy: Arc::clone(&busy) });
+) -> Instant {
+    let most = connections();
+    let streams = STREAMS.min(most / 3);
+    let door = Arc::new(Door::new(Arc::clone(&proxy), guard, streams));
     let (stopping, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
+    let (mut lines, mut farewells) = (Lines::new(most), JoinSet::new());
+    let mut sweep = tokio::time::interval(SWEEP);
     tokio::pin!(stop);
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&door), stopped.clone()));
-                }
+            accepted = listener.accept() => match accepted {
+                Ok(socket) => match lines.admit() {
+                    Some(line) => admit(socket, line, &mut lines, &door, &stopped),
+                    None if farewells.len() < FAREWELLS => drop(farewells.spawn(turn_away(socket))),
+                    None => drop(socket),
+                },
                 Err(e) => {
                     tracing::warn!("Cannot accept a connection: {e}.");
+                    lines.give_up_one();
                     tokio::time::sleep(PAUSE).await;
                 }
             },
-            Some(_) = connections.join_next() => {}
+            true = lines.ended() => {}
+            Some(_) = farewells.join_next() => {}
+            _ = sweep.tick() => lines.sweep(),
             () = &mut stop => break,
         }
     }
+    let told = Instant::now();
     drop(listener);
     let _ = stopping.send(true);
-    proxy.hang_up();
+    proxy.get().hang_up();
     let drained = async {
-        while busy.load(Ordering::Acquire) > 0 {
+        while door.busy() > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // The last bytes of the last answer are still on their way to the socket.
-        let ended = async { while connections.join_next().await.is_some() {} };
+        let ended = async { while lines.ended().await {} };
         let _ = tokio::time::timeout(Duration::from_millis(200), ended).await;
     };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN, drained) => {}
         () = again() => {}
     }
-    Ok(())
+    told
 }
 
-async fn connection(stream: TcpStream, door: Arc<Door>, mut stopped: watch::Receiver<bool>) {
-    let _ = stream.set_nodelay(true);
+/// How many connections there is room for. Each may need another one to the upstream.
+fn connections() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
+    let now = limit.current.unwrap_or(DESCRIPTORS);
+    let raised = rustix::process::Rlimit { current: Some(most), maximum: limit.maximum };
+    let now = if now < most && setrlimit(Resource::Nofile, raised).is_ok() { most } else { now };
+    let room = usize::try_from(now.saturating_sub(RESERVE) / 2).unwrap_or(usize::MAX);
+    room.clamp(4, REQUESTS + STREAMS)
+}
+
+fn admit(
+    socket: Socket,
+    line: Arc<Line>,
+    lines: &mut Lines,
+    door: &Arc<Door>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let (door, stopped, own) = (Arc::clone(door), stopped.clone(), Arc::clone(&line));
+    match socket {
+        Socket::Tcp(socket) => {
+            let _ = socket.set_nodelay(true);
+            lines.run(line, connection(Wire { socket, line: own }, door, stopped));
+        }
+        Socket::Unix(socket) => {
+            lines.run(line, connection(Wire { socket, line: own }, door, stopped));
+        }
+    }
+}
+
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    wire: Wire<S>,
+    door: Arc<Door>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let line = Arc::clone(&wire.line);
     let service = service_fn(move |request| {
-        let door = Arc::clone(&door);
-        async move { Ok::<_, Infallible>(door.handle(request).await) }
+        let (door, line) = (Arc::clone(&door), Arc::clone(&line));
+        async move { Ok::<_, Infallible>(door.handle(request, &line).await) }
     });
     let mut builder = http1::Builder::new();
-    builder
-        .timer(LazyTimer::default())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(HEADER_BYTES);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    // Its time limit would close a connection that only rests; ours tell the two apart.
+    builder.header_read_timeout(None).max_headers(HEADERS).max_buf_size(HEADER_BYTES);
+    let connection = builder.serve_connection(TokioIo::new(wire), service);
     tokio::pin!(connection);
     tokio::select! {
         ended = &mut connection => return log_end(ended),
@@ -94,6 +146,25 @@ async fn connection(stream: TcpStream, door: Arc<Door>, mut stopped: watch::Rece
     }
     connection.as_mut().graceful_shutdown();
     log_end(connection.await);
+}
+
+/// Says that there is no room, and waits a moment for it to be read.
+async fn turn_away(socket: Socket) {
+    async fn tell<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S) -> std::io::Result<()> {
+        socket.write_all(no_room().as_bytes()).await?;
+        socket.shutdown().await?;
+        // Closed with a request unread, the socket would be reset and the answer lost.
+        let mut buffer = [0; 4096];
+        while socket.read(&mut buffer).await? > 0 {}
+        Ok(())
+    }
+    let told = async {
+        match socket {
+            Socket::Tcp(socket) => tell(socket).await,
+            Socket::Unix(socket) => tell(socket).await,
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
 }
 
 fn log_end(ended: hyper::Result<()>) {

@@ -1,11 +1,10 @@
 //! From the command line to a running proxy.
 //!
 //! Invariant: the listener is bound and announced before anything is asked of the upstream.
-//! Deliberately absent: binding beyond loopback.
+//! Deliberately absent: what happens after the start; see [`crate::reload`] for a changed file.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use mws_catalog::ListingOptions;
 use mws_cli::{Exit, Failure, Output};
@@ -13,23 +12,29 @@ use mws_config::{Config, UpstreamKind};
 use mws_event::Kind;
 use mws_search::Options;
 use mws_state::{Recorder, StateDir, Watched};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::catalog::Shelf;
 use crate::cli::Cli;
 use crate::crossing::{Crossing, Listeners};
+use crate::current::Current;
 use crate::finder::Finder;
-use crate::http::PATH;
+use crate::listen::{self, Listener};
 use crate::listing::Rules;
+use crate::lock::lock;
 use crate::notify::Notifier;
 use crate::proxy::Proxy;
 use crate::ranks::Ranks;
+use crate::reload::Reload;
 use crate::rpc::Era;
-use crate::sessions::Sessions;
 use crate::streams::Streams;
 use crate::upstream::{Notices, Upstream};
 use crate::working_set;
+
+/// The proxy ends within this time of the first signal.
+const END: Duration = Duration::from_millis(10_600);
+/// How long the upstream's process may take to end after its stdin closed, and again after SIGTERM.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The configuration with the command line applied.
 pub(crate) fn configure(cli: &Cli) -> Result<(Config, StateDir), Failure> {
@@ -59,54 +64,55 @@ pub(crate) fn configure(cli: &Cli) -> Result<(Config, StateDir), Failure> {
     Ok((config, state))
 }
 
-/// Builds the proxy; nothing is connected yet.
+/// Builds the proxy; nothing is connected yet. What a running proxy has open is taken over from
+/// `before`: its sessions, its streams, and its upstream process when it is to be the same.
 ///
 /// # Errors
 /// An upstream setting that cannot be used: exit 2.
-pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
-    let recorder = Recorder::spawn(state.clone())
-        .map(Arc::new)
-        .map_err(|e| Failure::failed(format!("cannot start the event log's thread: {e}")))?;
-    let streams = Arc::new(Streams::default());
-    let listeners = Listeners::new();
-    // The shelf needs the upstream, and the upstream's notices concern the shelf.
-    let shelf: Arc<std::sync::OnceLock<Arc<Shelf>>> = Arc::default();
-    let to_shelf = Arc::clone(&shelf);
-    let watch: Notices = Arc::new(move |text: &str| {
-        if text.contains("notifications/tools/list_changed")
-            && let Some(shelf) = to_shelf.get()
-        {
-            shelf.mark_stale();
-        }
-    });
-    let (to_streams, to_listeners) = (Arc::clone(&streams), Arc::clone(&listeners));
-    let watched = Arc::clone(&watch);
-    let notices: Notices = Arc::new(move |text: &str| {
-        watched(text);
-        to_streams.send(text);
-        to_listeners.send("", text);
-    });
+pub(crate) fn build(
+    config: &Config,
+    state: &StateDir,
+    before: Option<&Proxy>,
+) -> Result<Arc<Proxy>, Failure> {
+    let recorder = match before {
+        Some(before) => Arc::clone(&before.recorder),
+        None => Recorder::spawn(state.clone())
+            .map(Arc::new)
+            .map_err(|e| Failure::failed(format!("cannot start the event log's thread: {e}")))?,
+    };
+    let streams = before.map(|b| Arc::clone(&b.streams)).unwrap_or_default();
+    let told: Arc<Mutex<Weak<Shelf>>> = Arc::default();
+    let (watch, listeners) = (watch(&told), Listeners::new());
+    let notices = notices(&watch, &streams, &listeners);
     let upstream = Upstream::new(config, state, notices, Arc::clone(&watch))
         .map(Arc::new)
         .map_err(Failure::usage)?;
-    let kept = Shelf::new(Arc::clone(&upstream), Arc::clone(&recorder), state.clone());
-    let shelf = Arc::clone(shelf.get_or_init(|| Arc::new(kept)));
+    let (upstream, told, crossing) = match before {
+        Some(b) if b.upstream.is_same_process(&upstream) => {
+            (Arc::clone(&b.upstream), Arc::clone(&b.told), Arc::clone(&b.crossing))
+        }
+        _ => {
+            let patience = Duration::from_secs(config.input_wait_seconds.into());
+            (upstream, told, Arc::new(Crossing::new(watch, listeners, patience)))
+        }
+    };
+    let rules = config.tools.clone();
+    let shelf = Shelf::new(Arc::clone(&upstream), Arc::clone(&recorder), state.clone(), rules);
+    let shelf = Arc::new(shelf);
+    *lock(&told) = Arc::downgrade(&shelf);
     let hints = config.backend_hints.clone();
     let synonyms = config.search.read_synonyms().map_err(Failure::usage)?;
     let options = Options { hints, synonyms };
     Ok(Arc::new(Proxy {
         upstream,
         shelf,
+        told,
         finder: Finder::new(state.clone(), options, config.search.vectors, Arc::clone(&recorder)),
         recorder,
-        sessions: Sessions::default(),
+        sessions: before.map(|b| Arc::clone(&b.sessions)).unwrap_or_default(),
         ranks: Ranks::default(),
         streams,
-        crossing: Crossing::new(
-            watch,
-            listeners,
-            Duration::from_secs(config.input_wait_seconds.into()),
-        ),
+        crossing,
         rules: Rules {
             options: ListingOptions { slim: config.slim_schemas, always_load: config.client_hints },
             server_name: config.server_name.clone(),
@@ -116,40 +122,90 @@ pub(crate) fn build(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Fai
             cold_start: config.cold_start,
             on_change: config.on_change,
         },
+        tools: config.tools.clone(),
         notifier: config.notify_on_promotion.then(Notifier::default),
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
     }))
 }
 
+/// Tells the shelf what the upstream says about tools.
+fn watch(told: &Arc<Mutex<Weak<Shelf>>>) -> Notices {
+    let told = Arc::clone(told);
+    Arc::new(move |text: &str| {
+        if text.contains("notifications/tools/list_changed")
+            && let Some(shelf) = lock(&told).upgrade()
+        {
+            shelf.mark_stale();
+        }
+    })
+}
+
+/// What the upstream says to nobody goes to every stream as well.
+fn notices(watch: &Notices, streams: &Arc<Streams>, listeners: &Arc<Listeners>) -> Notices {
+    let (watch, streams) = (Arc::clone(watch), Arc::clone(streams));
+    let listeners = Arc::clone(listeners);
+    Arc::new(move |text: &str| {
+        watch(text);
+        streams.send(text);
+        listeners.send("", text);
+    })
+}
+
 /// Listens and serves until SIGINT or SIGTERM.
-pub(crate) async fn serve(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
-    let listener = bind(config).await?;
-    let address = listener.local_addr()?;
-    let proxy = start(config, state)?;
+pub(crate) async fn serve(cli: Cli, config: &Config, state: &StateDir) -> Result<Exit, Failure> {
+    let listener = Listener::open(&config.listen).await?;
+    let guard = Current::new(Arc::new(listen::guard(&config.listen, listener.port())?));
+    refuse_itself(config, listener.port())?;
+    let proxy = Current::new(start(config, state)?);
     let stop = told_to_stop()?;
+    let front = Some((Arc::clone(&guard), listener.port()));
+    Reload { cli, config: config.clone(), proxy: Arc::clone(&proxy), front }.on_hangup()?;
     let mut out = Output::stdout();
-    out.line(format_args!("{{\"listening\":\"http://{address}{PATH}\"}}"))?;
+    out.line(serde_json::json!({ "listening": listener.endpoint() }))?;
     out.finish()?;
-    crate::serve::serve(listener, Arc::clone(&proxy), stop, told_again).await?;
-    end(&proxy).await;
+    let told = crate::serve::serve(listener, Arc::clone(&proxy), guard, stop, told_again).await;
+    end(&proxy.get(), told).await;
     Ok(Exit::Done)
 }
 
 /// Serves the one client on stdin and stdout until it hangs up, or SIGINT or SIGTERM.
-pub(crate) async fn serve_stdio(config: &Config, state: &StateDir) -> Result<Exit, Failure> {
-    let proxy = start(config, state)?;
+pub(crate) async fn serve_stdio(
+    cli: Cli,
+    config: &Config,
+    state: &StateDir,
+) -> Result<Exit, Failure> {
+    let proxy = Current::new(start(config, state)?);
     let stop = told_to_stop()?;
-    crate::pipe::serve(Arc::clone(&proxy), stop, told_again)
+    Reload { cli, config: config.clone(), proxy: Arc::clone(&proxy), front: None }.on_hangup()?;
+    let told = crate::pipe::serve(Arc::clone(&proxy), stop, told_again)
         .await
         .map_err(|e| Failure::failed(format!("cannot read stdin: {e}")))?;
-    end(&proxy).await;
+    end(&proxy.get(), told).await;
     Ok(Exit::Done)
+}
+
+/// An upstream that is this very proxy would have every request run in a circle.
+fn refuse_itself(config: &Config, port: Option<u16>) -> Result<(), Failure> {
+    let UpstreamKind::Http { url, .. } = &config.upstream.kind else { return Ok(()) };
+    let Ok(uri) = url.parse::<hyper::Uri>() else { return Ok(()) };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let listens = config.listen.host.as_str();
+    let is_here = host.eq_ignore_ascii_case("localhost")
+        || host == listens
+        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified());
+    if is_here && port.is_some() && port == Some(uri.port_u16().unwrap_or(80)) {
+        let what = "upstream.url is the address at which this proxy itself listens";
+        return Err(Failure::usage(what).hint("name the server, or choose another listen.port"));
+    }
+    Ok(())
 }
 
 /// Builds the proxy, records the start and fetches the tool list ahead of the first request.
 fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
-    let proxy = build(config, state)?;
+    // Caught, it no longer kills: a file at the limit of its size is like a full disk then.
+    drop(on(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
+    let proxy = build(config, state, None)?;
     if let Err(e) = state.create() {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
@@ -162,10 +218,12 @@ fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
     Ok(proxy)
 }
 
-async fn end(proxy: &Proxy) {
+/// Ends the upstream's process within what is left of the time since `told`.
+async fn end(proxy: &Proxy, told: Instant) {
     proxy.shelf.close();
     proxy.record(Kind::Stopped { pid: pid() });
-    proxy.upstream.stop().await;
+    let left = END.saturating_sub(told.elapsed()) / 2;
+    proxy.upstream.stop(left.clamp(Duration::from_millis(200), PATIENCE)).await;
 }
 
 fn pid() -> u64 {
@@ -191,26 +249,7 @@ fn told_to_stop() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-async fn bind(config: &Config) -> Result<TcpListener, Failure> {
-    let (host, port) = (config.listen.host.as_str(), config.listen.port);
-    let ip = match host {
-        "localhost" => Some(IpAddr::from([127, 0, 0, 1])),
-        host => host.parse::<IpAddr>().ok(),
-    };
-    let Some(ip) = ip.filter(IpAddr::is_loopback) else {
-        let what = format!("cannot listen on {host}: only loopback addresses are served");
-        return Err(Failure::usage(what).hint("use 127.0.0.1, ::1 or localhost"));
-    };
-    let address = SocketAddr::new(ip, port);
-    TcpListener::bind(address).await.map_err(|e| match e.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            Failure::failed(format!("cannot listen on {address}: port {port} is in use"))
-                .hint("stop the other program, or choose a port with --listen or listen.port")
-        }
-        _ => Failure::failed(format!("cannot listen on {address}: {e}")),
-    })
-}
-
-fn on(kind: SignalKind) -> Result<Signal, Failure> {
+/// Signals of this kind.
+pub(crate) fn on(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|e| Failure::failed(format!("cannot wait for signals: {e}")))
 }

@@ -6,7 +6,7 @@
 use mws_catalog::json;
 
 /// Longest event that is looked into, in bytes. A longer one passes, unread.
-pub(crate) const EVENT_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const EVENT_MAX: usize = 16 * 1024 * 1024;
 
 /// Collects bytes until an event is whole.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What a stateless request must carry where the proxy answers itself, or nobody behind it will look.
 //!
-//! Invariant: header and body agree, and the version is one that is served here.
+//! Invariant: the version is one that is served here; header and body agree wherever it goes.
 //! Deliberately absent: the parameters of a method, but for the answers that any of them may carry.
 
 use hyper::HeaderMap;
@@ -15,11 +15,7 @@ use crate::rpc::{self, Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MOD
 use crate::severity::Severity;
 
 /// The refusal of a request that a stateless server would refuse.
-pub(crate) fn refusal(
-    headers: &HeaderMap,
-    message: &Message<'_>,
-    caller: &Caller,
-) -> Option<Reply> {
+pub(crate) fn refusal(message: &Message<'_>, caller: &Caller) -> Option<Reply> {
     if caller.era == Era::Session {
         return None;
     }
@@ -39,9 +35,6 @@ pub(crate) fn refusal(
     if level.is_some_and(|level| Severity::parse(level).is_none()) {
         return Some(refuse(rpc::INVALID_PARAMS, &format!("{META_LOG_LEVEL} is no log level")));
     }
-    if let Err(why) = mirrors(headers, message, &version) {
-        return Some(refuse(rpc::HEADER_MISMATCH, &why));
-    }
     answers(message).err().map(|why| refuse(rpc::INVALID_PARAMS, why))
 }
 
@@ -55,30 +48,44 @@ fn unsupported(id: Option<&str>, requested: &str) -> String {
     )
 }
 
-/// A stateless request repeats in its headers what it says in its body.
-fn mirrors(headers: &HeaderMap, message: &Message<'_>, version: &str) -> Result<(), String> {
+/// A stateless message must have mirror headers that agree with its body: whoever stands between
+/// decides by them. What the body lacks, or a version that is not served, is refused by whoever
+/// answers it.
+pub(crate) fn mirrors(
+    headers: &HeaderMap,
+    message: &Message<'_>,
+    caller: &Caller,
+) -> Result<(), String> {
+    if caller.era == Era::Session || message.method.is_none() {
+        return Ok(());
+    }
     let params = message.params();
-    let method = message.method.as_deref().map(str::to_owned);
-    let mut wanted = vec![(headers::METHOD, method), (PROTOCOL_VERSION, Some(version.to_owned()))];
-    let named = match message.method.as_deref() {
+    let version = json::get(&message.meta(), META_VERSION).and_then(json::string);
+    let method = message.method.as_deref();
+    let named = match method {
         Some("tools/call" | "prompts/get") => json::get(&params, "name"),
         Some("resources/read") => json::get(&params, "uri"),
         _ => None,
     };
-    if let Some(name) = named {
-        wanted.push((headers::NAME, json::string(name).map(std::borrow::Cow::into_owned)));
+    mirrored(headers, headers::METHOD, method)?;
+    if version.as_deref() == Some(MODERN) {
+        mirrored(headers, PROTOCOL_VERSION, Some(MODERN))?;
     }
-    for (name, body) in wanted {
-        let header = headers.get(name).and_then(|header| header.to_str().ok());
-        match header.and_then(headers::decoded) {
-            None => return Err(format!("the header {name} is missing")),
-            Some(header) if Some(header.as_str()) != body.as_deref() => {
-                return Err(format!("the header {name} does not agree with the body"));
-            }
-            Some(_) => {}
+    match named.and_then(json::string) {
+        Some(named) => mirrored(headers, headers::NAME, Some(&named)),
+        None => Ok(()),
+    }
+}
+
+fn mirrored(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), String> {
+    let header = headers.get(name).and_then(|header| header.to_str().ok());
+    match header.and_then(headers::decoded) {
+        None => Err(format!("the header {name} is missing")),
+        Some(header) if Some(header.as_str()) != body => {
+            Err(format!("the header {name} does not agree with the body"))
         }
+        Some(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// What a client says when it was asked something has a form, whoever asked.

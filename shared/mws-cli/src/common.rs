@@ -4,6 +4,7 @@
 //! Deliberately absent: flags for what the pipeline is; that is configuration.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
@@ -71,6 +72,9 @@ impl Common {
     pub fn load_with_path(&self) -> Result<Loaded, Failure> {
         self.start_logging();
         let loaded = self.load_config().map_err(Failure::usage)?;
+        if let Some(warning) = readable_secrets(&loaded) {
+            tracing::warn!("{warning}");
+        }
         for warning in &loaded.warnings {
             tracing::warn!("{}: {warning}", loaded.path.display());
         }
@@ -83,6 +87,9 @@ impl Common {
     /// Says which file and field cannot be used.
     pub fn load_config(&self) -> Result<Loaded, mws_config::ConfigError> {
         let mut loaded = mws_config::load(self.config.as_deref(), &Places::from_env())?;
+        if loaded.exists {
+            mws_state::check_trusted(&loaded.path)?;
+        }
         if let Some(dir) = &self.state_dir {
             loaded.config.state_dir.clone_from(dir);
         }
@@ -110,6 +117,18 @@ impl Common {
             .with(targets(level))
             .try_init();
     }
+}
+
+/// What to do about a file whose secrets others can read.
+fn readable_secrets(loaded: &Loaded) -> Option<String> {
+    let mode = std::fs::metadata(&loaded.path).ok()?.permissions().mode();
+    let path = loaded.path.display();
+    (mode & 0o077 != 0 && loaded.config.upstream.holds_secrets()).then(|| {
+        format!(
+            "Others can read the headers or env in {path}; mend with: chmod 600 {path}, or write \
+             ${{NAME}} or file:PATH in their place."
+        )
+    })
 }
 
 fn targets(level: LevelFilter) -> Targets {

@@ -73,9 +73,11 @@ pub fn main(program: &str, result: Result<Exit, Failure>) -> ExitCode {
         Ok(Exit::Bad) => ExitCode::FAILURE,
         Err(failure) if failure.quiet => ExitCode::SUCCESS,
         Err(failure) => {
-            say(&format!("{program}: {}", failure.message));
+            let safe = |line| crate::sanitize(line).into_owned();
+            let message: Vec<_> = failure.message.lines().map(safe).collect();
+            say(&format!("{program}: {}", message.join("\n")));
             if let Some(hint) = &failure.hint {
-                say(&format!("  hint: {hint}"));
+                say(&format!("  hint: {}", safe(hint)));
             }
             ExitCode::from(if failure.usage { 2 } else { 1 })
         }

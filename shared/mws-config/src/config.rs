@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::promote::{ColdStart, OnChange, Thresholds};
-use crate::{Places, Retention, Secret};
+use crate::{Listen, Places, Retention, Secret, ToolRules};
 
 /// All settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Config {
     pub server_aliases: Vec<String>,
     /// Words that describe a backend, indexed for search.
     pub backend_hints: BTreeMap<String, String>,
+    /// Which tools of the upstream exist for clients.
+    pub tools: ToolRules,
     /// Tools that are listed always.
     pub pins: Vec<String>,
     /// Globs of files whose front matter pins tools; `~` is not expanded yet.
@@ -59,6 +61,8 @@ pub struct Upstream {
     pub kind: UpstreamKind,
     /// Protocol version to use, `None` = find out.
     pub protocol: Option<String>,
+    /// How long a request may go without a word of the upstream.
+    pub timeout_seconds: u32,
     /// Pass the client's `Authorization` header on.
     pub forward_authorization: bool,
 }
@@ -84,15 +88,6 @@ pub enum UpstreamKind {
         /// Working directory.
         cwd: Option<PathBuf>,
     },
-}
-
-/// Address of the front.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listen {
-    /// Host; only loopback is allowed.
-    pub host: String,
-    /// Port; 0 takes a free one.
-    pub port: u16,
 }
 
 /// One root of client transcripts.
@@ -127,6 +122,15 @@ impl Search {
     }
 }
 
+impl Upstream {
+    /// True when the file itself holds a header or variable, rather than where to find it.
+    pub fn holds_secrets(&self) -> bool {
+        let (UpstreamKind::Http { headers: values, .. }
+        | UpstreamKind::Command { env: values, .. }) = &self.kind;
+        values.iter().any(|(_, value)| value.is_literal())
+    }
+}
+
 impl Config {
     /// The settings of a missing file.
     pub fn defaults(places: &Places) -> Self {
@@ -137,13 +141,22 @@ impl Config {
                     headers: Vec::new(),
                 },
                 protocol: None,
+                timeout_seconds: 300,
                 forward_authorization: false,
             },
-            listen: Listen { host: "127.0.0.1".into(), port: 4484 },
+            listen: Listen {
+                host: "127.0.0.1".into(),
+                port: 4484,
+                unix: None,
+                auth: None,
+                allowed_hosts: None,
+                allowed_origins: None,
+            },
             state_dir: places.state_dir(),
             server_name: "toolbox".into(),
             server_aliases: Vec::new(),
             backend_hints: BTreeMap::new(),
+            tools: ToolRules::default(),
             pins: Vec::new(),
             pin_files: vec!["~/.claude/skills/*/SKILL.md".into()],
             promote: Thresholds::default(),

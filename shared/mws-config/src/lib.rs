@@ -7,6 +7,7 @@
 
 mod config;
 mod fields;
+mod listen;
 mod load;
 mod nearest;
 mod paths;
@@ -14,9 +15,11 @@ mod promote;
 mod retention;
 mod secret;
 mod template;
+mod tools;
 mod url;
 
-pub use config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
+pub use config::{Config, Search, TranscriptRoot, Upstream, UpstreamKind};
+pub use listen::{Listen, Token, TokenSource};
 pub use load::{ConfigError, Loaded, load, parse};
 pub use nearest::{nearest, nearest_names};
 pub use paths::Places;
@@ -24,3 +27,4 @@ pub use promote::{ColdStart, OnChange, Rule, Thresholds};
 pub use retention::{Retention, looks_back};
 pub use secret::Secret;
 pub use template::default_config;
+pub use tools::ToolRules;

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::config::{Config, Listen, Search, TranscriptRoot, Upstream, UpstreamKind};
+use crate::config::{Config, Search, TranscriptRoot, Upstream, UpstreamKind};
 use crate::fields::{Fields, wrong};
+use crate::listen::listen;
+use crate::tools::tools;
 use crate::{Places, Secret, promote, retention, url};
 
 const PROTOCOLS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -39,6 +41,12 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+impl From<String> for ConfigError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
 
 /// Reads the file named by `flag`, else the one that `places` gives. A missing file means
 /// defaults, unless it was named by the flag or by `$MWS_CONFIG`.
@@ -83,11 +91,12 @@ pub fn parse(bytes: &[u8], places: &Places) -> Result<(Config, Vec<String>), Str
     let promotion = promote::read(&top, &mut warnings)?;
     let config = Config {
         upstream: upstream(&top, places, defaults.upstream, &mut warnings)?,
-        listen: listen(&top, defaults.listen, &mut warnings)?,
+        listen: listen(&top, places, defaults.listen, &mut warnings)?,
         state_dir: state_dir(&top, places, defaults.state_dir, &mut warnings)?,
         server_name: server_name(&top, defaults.server_name)?,
         server_aliases: top.texts("serverAliases")?.unwrap_or_default(),
         backend_hints: top.table("backendHints")?.into_iter().collect(),
+        tools: tools(&top, &mut warnings)?,
         pins: top.texts("pins")?.unwrap_or_default(),
         pin_files: top.texts("pinFiles")?.unwrap_or(defaults.pin_files),
         promote: promotion.thresholds,
@@ -127,7 +136,7 @@ fn state_dir(
 }
 
 /// A path with `~` expanded; `~USER` would otherwise be a directory of that very name.
-fn path(field: &str, text: &str, places: &Places) -> Result<PathBuf, String> {
+pub(crate) fn path(field: &str, text: &str, places: &Places) -> Result<PathBuf, String> {
     let expanded = places.expand(text);
     if expanded.as_os_str().as_encoded_bytes().starts_with(b"~") {
         return Err(format!(
@@ -179,9 +188,13 @@ fn upstream(
             kind @ UpstreamKind::Command { .. } => kind,
         },
     };
+    let timeout_seconds = fields.number("timeoutSeconds", default.timeout_seconds)?;
+    if timeout_seconds == 0 {
+        return Err("upstream.timeoutSeconds: 0 leaves no time to answer".into());
+    }
     let forward_authorization = fields.flag("forwardAuthorization", false)?;
     fields.unknown(warnings);
-    Ok(Upstream { kind, protocol, forward_authorization })
+    Ok(Upstream { kind, protocol, timeout_seconds, forward_authorization })
 }
 
 fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {
@@ -193,18 +206,6 @@ fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {
             Err(format!("upstream.protocol: '{p}' is not known; use auto or one of {PROTOCOLS:?}"))
         }
     }
-}
-
-fn listen(top: &Fields<'_>, default: Listen, warnings: &mut Vec<String>) -> Result<Listen, String> {
-    let Some(value) = top.get("listen") else { return Ok(default) };
-    let fields = Fields::new("listen", value)?;
-    let port = fields.number("port", u32::from(default.port))?;
-    let listen = Listen {
-        host: fields.text("host")?.unwrap_or(default.host),
-        port: u16::try_from(port).map_err(|_| format!("listen.port: {port} is over 65535"))?,
-    };
-    fields.unknown(warnings);
-    Ok(listen)
 }
 
 fn transcripts(

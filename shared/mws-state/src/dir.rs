@@ -98,10 +98,58 @@ pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Checks that nobody but us and root can have written this file.
+///
+/// # Errors
+/// Names the file or its directory, and the command that mends it.
+pub fn check_trusted(file: &Path) -> Result<(), String> {
+    const STICKY: u32 = 0o1000;
+    let own = rustix::process::geteuid().as_raw();
+    let read =
+        |path: &Path| std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()));
+    let (path, meta) = (file.display(), read(file)?);
+    if own != 0 && ![own, 0].contains(&meta.uid()) {
+        return Err(format!("{path}: belongs to user {}, not to you", meta.uid()));
+    }
+    if meta.is_file() && meta.mode() & 0o002 != 0 {
+        return Err(format!("{path}: anybody may write to it; mend with: chmod o-w {path}"));
+    }
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = read(dir)?.mode();
+    if mode & 0o002 != 0 && mode & STICKY == 0 {
+        let dir = dir.display();
+        return Err(format!("{dir}: anybody may replace files in it; mend with: chmod o-w {dir}"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn a_file_that_others_may_write_is_not_trusted() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let file = tmp.path().join("config.json");
+        std::fs::write(&file, "{}").expect("written");
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+        };
+        for (bits, fits) in [(0o600, true), (0o664, true), (0o666, false)] {
+            mode(&file, bits);
+            let checked = check_trusted(&file);
+            assert_eq!(checked.is_ok(), fits, "{bits:o}");
+            assert!(checked.is_ok() || checked.is_err_and(|why| why.contains("chmod o-w")));
+        }
+        mode(&file, 0o600);
+        mode(tmp.path(), 0o777);
+        assert!(check_trusted(&file).is_err(), "others may replace it");
+        mode(tmp.path(), 0o1777);
+        assert!(check_trusted(&file).is_ok());
+        assert!(check_trusted(Path::new("/dev/null")).is_ok());
+    }
 
     #[test]
     fn a_directory_open_to_others_is_refused_with_the_mending_command() {

@@ -16,7 +16,7 @@ mod retention;
 mod watch;
 
 pub use append::Appender;
-pub use dir::StateDir;
+pub use dir::{StateDir, check_trusted};
 pub use follow::Follower;
 pub use fs::{Identity, ReadError, read_file};
 pub use lock::StageLock;

@@ -21,8 +21,6 @@ use crate::reply::{self, Reply};
 use crate::rpc::{self, METHOD_NOT_FOUND, Message, Outcome};
 use crate::upstream::{Conn, Pending};
 
-/// How long the upstream may stay silent on a request.
-const SILENCE: Duration = Duration::from_secs(300);
 /// Events waiting for the client of one request.
 const BEHIND: usize = 16;
 /// The error that stands for a question with a URL.
@@ -39,6 +37,8 @@ pub(super) struct Flight {
     pub(super) can: Can,
     /// Which request it is, whatever its id.
     pub(super) digest: String,
+    /// How long the upstream may stay silent.
+    pub(super) silence: Duration,
 }
 
 /// A question of the upstream.
@@ -140,7 +140,7 @@ impl Flight {
     async fn next(&mut self) -> Result<Step, Fault> {
         loop {
             let silent = |_| Fault::new(FaultKind::Timeout, "the upstream does not answer");
-            let next = tokio::time::timeout(SILENCE, self.pending.messages.recv()).await;
+            let next = tokio::time::timeout(self.silence, self.pending.messages.recv()).await;
             let text = next.map_err(silent)?.ok_or_else(ended)?;
             let Ok(message) = Message::parse(text.as_bytes()) else { continue };
             match (message.method.as_deref(), message.id) {

@@ -141,7 +141,7 @@ impl Lane {
 
     async fn end(&self) {
         if let Some((conn, _)) = self.open.lock().await.take() {
-            conn.stop().await;
+            conn.stop(PATIENCE).await;
         }
     }
 }

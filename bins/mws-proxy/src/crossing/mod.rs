@@ -60,7 +60,7 @@ impl Proxy {
         call: Option<OpenCall>,
     ) -> Result<Reply, Fault> {
         let message = Message::parse(out.text.as_bytes()).map_err(unfit)?;
-        if let Some(refusal) = stateless::refusal(&out.headers, &message, &out.caller) {
+        if let Some(refusal) = stateless::refusal(&message, &out.caller) {
             return Ok(refusal);
         }
         if bridge::is_refused(&out.method) {
@@ -119,7 +119,8 @@ impl Proxy {
         let digest = digest(message, &out.caller.client);
         let (id, method) = (out.id.clone(), out.method.clone());
         let can = client.can;
-        self.fly(Flight { conn, pending, id, method, call, can, digest }).await
+        let silence = self.upstream.timeout();
+        self.fly(Flight { conn, pending, id, method, call, can, digest, silence }).await
     }
 
     /// Goes on with a request that waited for the client's answer.

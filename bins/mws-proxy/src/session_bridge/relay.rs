@@ -13,7 +13,7 @@ use crate::edit::{Object, quote};
 use crate::fault::Fault;
 use crate::forward::Outgoing;
 use crate::proxy::Proxy;
-use crate::reply::{self, Reply, SILENCE};
+use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
 use crate::session_bridge::leg::Leg;
 use crate::session_bridge::questions::{Questions, ROUNDS, Unmet};
@@ -140,7 +140,7 @@ impl Relay {
         let owner = self.out.caller.session_id.as_deref().unwrap_or_default();
         let mut leg = Leg::send(&self.proxy, text, &self.out.headers, owner).await?;
         loop {
-            let message = leg.next_within(SILENCE).await?;
+            let message = leg.next_within(self.proxy.upstream.timeout()).await?;
             if sse::answers(&message, id) {
                 return Ok(message);
             }

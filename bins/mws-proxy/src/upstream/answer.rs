@@ -109,10 +109,16 @@ pub(crate) async fn refused_session(
     }
     let body = read_whole(incoming, OWN_MAX).await?;
     let words = String::from_utf8_lossy(&body).to_ascii_lowercase();
-    // A 404 that is a JSON-RPC answer to the method is not about the session.
-    let is_answer = Message::parse(&body)
-        .is_ok_and(|m| Object::of(m.error).get("code").is_some_and(|code| code.trim() == "-32601"));
-    if words.contains("session") || (status == StatusCode::NOT_FOUND && !is_answer) {
+    let message = Message::parse(&body).ok();
+    // An answer to the request itself may come of its having been carried out.
+    let answers = message.as_ref().is_some_and(|m| m.id.is_some_and(|id| id != "null"));
+    let code = message.and_then(|m| Object::of(m.error).get("code").map(|c| c.trim().to_owned()));
+    let is_lost = match (status, code.as_deref()) {
+        (_, Some("-32601")) => false,
+        (StatusCode::NOT_FOUND, code) => !answers || code.is_some_and(|code| code == "-32001"),
+        _ => !answers && words.contains("session"),
+    };
+    if is_lost {
         return Ok(Err(status.as_u16()));
     }
     Ok(Ok(Response::from_parts(parts, body::full(body))))

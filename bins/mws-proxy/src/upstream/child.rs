@@ -1,9 +1,13 @@
 //! Starting and ending the upstream's process.
 //!
 //! Invariant: no shell; a clean environment; a process group of its own, which is ended whole.
+//! On Linux the process ends also when the proxy is killed.
 //! Deliberately absent: what is said on its pipes.
 
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -43,15 +47,17 @@ const ENV: [&str; 21] = [
 ];
 /// Variables whose names begin so pass, too: the user's directories and npm's settings.
 const ENV_PREFIXES: [&str; 3] = ["XDG_", "npm_config_", "NPM_CONFIG_"];
+/// The first word of a command line that turns the proxy's program into another.
+pub(crate) const BECOME: &str = "--become";
+/// The program that runs.
+const SELF: &str = "/proc/self/exe";
 /// What is kept of stderr, in bytes, to explain an early end.
 const STDERR_TAIL: usize = 2048;
-/// How long a child may take to end after its stdin closed, and again after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an ended process's output may still be on its way.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What to start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
@@ -68,8 +74,8 @@ impl Command {
     /// # Errors
     /// Names the command and, when it was not found, the PATH that was searched.
     pub(crate) fn start(&self) -> Result<(Child, Tail), Fault> {
-        let mut command = tokio::process::Command::new(&self.program);
-        command.args(&self.args).env_clear();
+        let mut command = self.command()?;
+        command.env_clear();
         command.envs(ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(std::env::vars_os().filter(|(name, _)| {
             let name = name.to_str().unwrap_or_default();
@@ -89,6 +95,36 @@ impl Command {
         Ok((child, tail))
     }
 
+    /// The command itself, or the proxy's own program, which turns into it.
+    fn command(&self) -> Result<tokio::process::Command, Fault> {
+        if !cfg!(target_os = "linux") || !Path::new(SELF).exists() {
+            let mut command = tokio::process::Command::new(&self.program);
+            command.args(&self.args);
+            return Ok(command);
+        }
+        // Who turns into it could no longer say that it does not exist.
+        let file = self.found().ok_or_else(|| self.not_started(&ErrorKind::NotFound.into()))?;
+        let mut command = tokio::process::Command::new(SELF);
+        command.arg(BECOME).arg(std::process::id().to_string()).arg(file).args(&self.args);
+        Ok(command)
+    }
+
+    /// The file that the program's name means, as the process will look for it.
+    fn found(&self) -> Option<PathBuf> {
+        let is_program = |file: &Path| {
+            file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+        };
+        if self.program.contains('/') {
+            let file = self.cwd.as_deref().unwrap_or(Path::new(".")).join(&self.program);
+            return Some(file).filter(|file| file.exists()).map(|_| self.program.clone().into());
+        }
+        let set = self.env.iter().rev().find(|(name, _)| name == "PATH");
+        let path = set.map(|(_, path)| path.into()).or_else(|| std::env::var_os("PATH"))?;
+        std::env::split_paths(&path)
+            .map(|dir| self.cwd.as_deref().unwrap_or(Path::new("")).join(dir).join(&self.program))
+            .find(|file| is_program(file))
+    }
+
     fn not_started(&self, error: &std::io::Error) -> Fault {
         let path = std::env::var("PATH").unwrap_or_default();
         let program = &self.program;
@@ -104,6 +140,25 @@ impl Command {
         };
         Fault::new(FaultKind::Spawn, message)
     }
+}
+
+/// Turns this process into another program, which the kernel ends when the proxy `parent` ends.
+/// Comes back only with what went wrong.
+pub(crate) fn turn_into(
+    parent: &OsStr,
+    program: &OsStr,
+    args: impl Iterator<Item = OsString>,
+) -> std::io::Error {
+    #[cfg(target_os = "linux")]
+    {
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        // It may have ended before the kernel was asked.
+        let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
+        if now.as_deref().map(OsStr::new) != Some(parent) {
+            return std::io::Error::other("the proxy has ended");
+        }
+    }
+    std::process::Command::new(program).args(args).exec()
 }
 
 /// Reads stderr to its end, so that the process never blocks on it.
@@ -152,20 +207,25 @@ impl Drop for Group {
 
 /// Watches over the process until it ends, or until `stop` is told or dropped: then its stdin is
 /// closed by `hang_up`, and SIGTERM and SIGKILL follow for the whole group.
-pub(crate) async fn supervise(mut child: Child, stop: oneshot::Receiver<()>, hang_up: impl Fn()) {
+pub(crate) async fn supervise(
+    mut child: Child,
+    stop: oneshot::Receiver<Duration>,
+    hang_up: impl Fn(),
+) {
     let group = Group::of(&child);
-    tokio::select! {
+    let patience = tokio::select! {
         _ = child.wait() => {
             // What it wrote last is still in the pipe; what it started may keep the pipe open.
             tokio::time::sleep(LAST_WORDS).await;
             hang_up();
             return;
         }
-        _ = stop => hang_up(),
-    }
-    if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
+        told = stop => told.unwrap_or(crate::setup::PATIENCE),
+    };
+    hang_up();
+    if tokio::time::timeout(patience, child.wait()).await.is_err() {
         group.signal(Signal::TERM);
-        let _ = tokio::time::timeout(PATIENCE, child.wait()).await;
+        let _ = tokio::time::timeout(patience, child.wait()).await;
     }
     group.signal(Signal::KILL);
     let _ = child.wait().await;

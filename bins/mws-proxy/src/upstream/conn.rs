@@ -5,6 +5,7 @@
 //! Deliberately absent: whose messages they are; see [`super::mux`].
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hyper::HeaderMap;
 use mws_catalog::json;
@@ -45,10 +46,11 @@ enum Way {
 
 struct Process {
     /// Dropped to end the process.
-    stop: Mutex<Option<oneshot::Sender<()>>>,
+    stop: Mutex<Option<oneshot::Sender<Duration>>>,
     /// Done when the process has ended.
     ended: watch::Receiver<bool>,
     tail: Tail,
+    started: Instant,
 }
 
 impl Conn {
@@ -73,7 +75,8 @@ impl Conn {
             child::supervise(child, stopped, || hung_up.close()).await;
             let _ = done.send(true);
         });
-        let process = Process { stop: Mutex::new(Some(stop)), ended, tail };
+        let process =
+            Process { stop: Mutex::new(Some(stop)), ended, tail, started: Instant::now() };
         Ok(Arc::new(Self { mux, way: Way::Process(process), level: Default::default() }))
     }
 
@@ -119,6 +122,17 @@ impl Conn {
 
     pub(crate) fn is_open(&self) -> bool {
         self.mux.is_open()
+    }
+
+    /// How long the process has lived, or had when it ended; nothing for a session.
+    pub(crate) fn lived(&self) -> Duration {
+        match &self.way {
+            Way::Process(process) => {
+                let end = self.mux.ended_at().unwrap_or_else(Instant::now);
+                end.saturating_duration_since(process.started)
+            }
+            Way::Http(_) => Duration::ZERO,
+        }
     }
 
     /// True while a request is under way.
@@ -208,11 +222,13 @@ impl Conn {
         }
     }
 
-    /// Closes the pipe and ends the process, or ends the session.
-    pub(crate) async fn stop(&self) {
+    /// Closes the pipe and ends the process, which may take `patience` twice; or ends the session.
+    pub(crate) async fn stop(&self, patience: Duration) {
         match &self.way {
             Way::Process(process) => {
-                drop(lock(&process.stop).take());
+                if let Some(stop) = lock(&process.stop).take() {
+                    let _ = stop.send(patience);
+                }
                 let _ = process.ended.clone().wait_for(|ended| *ended).await;
             }
             Way::Http(post) => {
@@ -254,8 +270,15 @@ async fn read_lines(stdout: ChildStdout, mux: Arc<Mux>) {
                 mux.take_in(line.trim_ascii(), None);
             }
             Ok(_) => {
-                tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is stopped.");
-                break;
+                tracing::warn!("The upstream sent a line of over {LINE_MAX} bytes; it is skipped.");
+                mux.unreadable(&line);
+                while line.last() != Some(&b'\n') {
+                    line.clear();
+                    match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
+                        Ok(0) | Err(_) => return mux.close(),
+                        Ok(_) => {}
+                    }
+                }
             }
         }
     }

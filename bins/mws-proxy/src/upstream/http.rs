@@ -27,13 +27,14 @@ use crate::rpc::{Era, META_VERSION, Message};
 use crate::timer::LazyTimer;
 use crate::upstream::answer::{answer_in, refused_session};
 use crate::upstream::asks::Whom;
+use crate::upstream::gate::Gate;
 use crate::upstream::mux::Notices;
 use crate::upstream::pool::{Failed, Pool};
 use crate::upstream::stdio::Open;
 use crate::upstream::{own_request, session};
 
-/// From the request to the head of the response.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// For a request of our own.
+const OWN_TIMEOUT: Duration = Duration::from_secs(60);
 /// For each step of a handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -77,6 +78,8 @@ pub(crate) struct Sender {
     timer: LazyTimer,
     uri: Uri,
     headers: HeaderMap,
+    gate: Arc<Gate>,
+    timeout: Duration,
 }
 
 impl Http {
@@ -86,6 +89,7 @@ impl Http {
         known: Known,
         forced: bool,
         memory: Arc<Memory>,
+        timeout: Duration,
         forward_authorization: bool,
     ) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|e| format!("upstream.url: {e}"))?;
@@ -99,7 +103,14 @@ impl Http {
         }
         let pool = Arc::new(Pool::new(&uri)?);
         Ok(Self {
-            sender: Sender { pool, timer: LazyTimer::default(), uri, headers },
+            sender: Sender {
+                pool,
+                timer: LazyTimer::default(),
+                uri,
+                headers,
+                gate: Arc::new(Gate::new(forward_authorization)),
+                timeout,
+            },
             stateless: forced && known == Known::Modern,
             known: Mutex::new(known),
             memory,
@@ -109,6 +120,11 @@ impl Http {
             streams: AtomicBool::new(false),
             lent: forward_authorization.then(Mutex::default),
         })
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.sender.timeout
     }
 
     /// The client's headers as this upstream gets them.
@@ -134,7 +150,7 @@ impl Http {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Reply, Fault> {
-        self.sender.send(method, headers, body, HEAD_TIMEOUT).await
+        self.sender.send(method, headers, body, None).await
     }
 
     /// True when the configuration says that the upstream has no sessions.
@@ -196,7 +212,8 @@ impl Http {
                 let Seen { session_id, version } = lock(&seen).clone();
                 let (session, version) = (session_id.as_deref(), version.as_deref());
                 let headers = own_headers(&text, session, version, lent);
-                let sent = sender.send(Method::POST, headers, text.clone().into(), PROBE_TIMEOUT);
+                let body = text.clone().into();
+                let sent = sender.send(Method::POST, headers, body, Some(PROBE_TIMEOUT));
                 let response = sent.await?;
                 if is_initialize(&text) {
                     no_post.store(session::refuses_post(&response), Ordering::Relaxed);
@@ -221,8 +238,10 @@ impl Http {
             let control = self.control().await?;
             let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
-            let headers = own_headers(&text, session, Some(&control.shaken.version), self.lent());
-            let response = self.send(Method::POST, headers, text.into()).await?;
+            let version = Some(control.shaken.version.as_str());
+            let headers = own_headers(&text, session, version, self.lent());
+            let sent = self.sender.send(Method::POST, headers, text.into(), Some(OWN_TIMEOUT));
+            let response = sent.await?;
             self.streams.store(is_stream(response.headers()), Ordering::Relaxed);
             match refused_session(response, session).await? {
                 Ok(response) => return answer_in(response, "0").await,
@@ -280,13 +299,16 @@ impl Sender {
         &self.uri
     }
 
+    /// Sends a request; `own` is the time limit of one of the proxy's own.
     pub(super) async fn send(
         &self,
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
-        timeout: Duration,
+        own: Option<Duration>,
     ) -> Result<Reply, Fault> {
+        self.gate.enter(own.is_some())?;
+        let timeout = own.unwrap_or(self.timeout);
         for name in self.headers.keys() {
             headers.remove(name);
         }
@@ -297,7 +319,10 @@ impl Sender {
         *request.method_mut() = method;
         *request.headers_mut() = headers;
         match self.timer.within(timeout, self.pool.request(request)).await {
-            Some(Ok(response)) => Ok(response.map(body::passed)),
+            Some(Ok(response)) => {
+                self.gate.saw(response.status(), response.headers(), own.is_some())?;
+                Ok(response.map(body::passed))
+            }
             Some(Err(Failed::Connect(e))) => Err(self.unreachable(&*e)),
             Some(Err(Failed::Closed)) => {
                 Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
@@ -343,6 +368,7 @@ pub(super) fn own_headers(
     map.extend(lent.map(|value| (AUTHORIZATION, value)));
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set(&mut map, headers::INSTANCE, headers::instance());
     if let Some(session) = session {
         headers::set(&mut map, SESSION_ID, session);
     }

@@ -7,23 +7,27 @@ mod answer;
 mod asks;
 mod child;
 mod conn;
+mod gate;
 mod http;
 mod mux;
 mod own;
 mod pool;
 mod post;
+mod respawn;
 mod session;
 mod stdio;
 #[cfg(feature = "tls")]
 mod tls;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
 pub(crate) use answer::{read_whole, refused_session};
 pub(crate) use asks::Whom;
+pub(crate) use child::{BECOME, turn_into};
 pub(crate) use conn::{Conn, ended};
 pub(crate) use http::Http;
 pub(crate) use mux::{Notices, Pending, Terms};
@@ -82,11 +86,14 @@ impl Upstream {
         let memory = Arc::new(Memory::open(state.clone(), &identity));
         let known = known(protocol.as_deref(), &memory);
         let forced = protocol.is_some();
+        let timeout = Duration::from_secs(config.upstream.timeout_seconds.into());
         let link = match &config.upstream.kind {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
                 let lends = config.upstream.forward_authorization;
-                let http = Http::new(url, resolved, known, forced, Arc::clone(&memory), lends)?;
+                let memory = Arc::clone(&memory);
+                let http =
+                    Http::new(url, resolved, known, forced, Arc::clone(&memory), timeout, lends)?;
                 match protocol.as_deref() {
                     Some(SSE_VERSION) => older(&http, &memory, &notices),
                     _ => Link::Http(Box::new(http)),
@@ -100,8 +107,14 @@ impl Upstream {
                     env: resolved,
                     cwd: cwd.clone(),
                 };
-                let (source, notices) = (Source::Command(command), Arc::clone(&notices));
-                Link::Stdio(Stdio::new(source, known, forced, Arc::clone(&memory), notices))
+                Link::Stdio(Stdio::new(
+                    Source::Command(command),
+                    known,
+                    forced,
+                    timeout,
+                    Arc::clone(&memory),
+                    Arc::clone(&notices),
+                ))
             }
         };
         let (older, turning) = Default::default();
@@ -146,6 +159,14 @@ impl Upstream {
                 tracing::debug!("The upstream does not speak the older transport: {fault}.");
                 false
             }
+        }
+    }
+
+    /// How long an answer may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        match self.link() {
+            Link::Http(http) => http.timeout(),
+            Link::Stdio(stdio) => stdio.timeout,
         }
     }
 
@@ -199,10 +220,18 @@ impl Upstream {
         matches!(&self.link, Link::Http(http) if http.streams())
     }
 
-    /// Ends a child process in good order.
-    pub(crate) async fn stop(&self) {
+    /// Ends a child process in good order; it may take `patience` twice.
+    pub(crate) async fn stop(&self, patience: Duration) {
         if let Link::Stdio(stdio) = self.link() {
-            stdio.stop().await;
+            stdio.stop(patience).await;
+        }
+    }
+
+    /// True when both are the same child process, started in the same way.
+    pub(crate) fn is_same_process(&self, other: &Self) -> bool {
+        match (&self.link, &other.link) {
+            (Link::Stdio(own), Link::Stdio(other)) => own.is_same(other),
+            _ => false,
         }
     }
 }
@@ -211,7 +240,14 @@ fn older(http: &Http, memory: &Arc<Memory>, notices: &Notices) -> Link {
     let (memory, notices) = (Arc::clone(memory), Arc::clone(notices));
     // Such a server may well speak a later version over its older transport.
     let known = Known::Session(SESSION_VERSION.to_owned());
-    Link::Stdio(Stdio::new(Source::Sse(Box::new(http.sender())), known, false, memory, notices))
+    Link::Stdio(Stdio::new(
+        Source::Sse(Box::new(http.sender())),
+        known,
+        false,
+        http.timeout(),
+        memory,
+        notices,
+    ))
 }
 
 /// A request of our own under the id 0.

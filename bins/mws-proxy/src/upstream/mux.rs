@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -16,7 +17,7 @@ use tokio::sync::watch;
 use crate::edit::Edits;
 use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
-use crate::rpc::{META_SUBSCRIPTION, Message};
+use crate::rpc::{self, META_SUBSCRIPTION, Message};
 use crate::severity::Severity;
 use crate::upstream::asks::{Asked, Whom};
 
@@ -45,7 +46,7 @@ pub(crate) struct Terms {
 pub(crate) struct Mux {
     waiting: Mutex<HashMap<u64, Waiting>>,
     next: AtomicU64,
-    closed: watch::Sender<bool>,
+    closed: watch::Sender<Option<Instant>>,
     pub(super) whom: Whom,
     pub(super) asked: Asked,
     pub(super) notices: Notices,
@@ -75,7 +76,7 @@ impl Mux {
         Self {
             waiting: Mutex::default(),
             next: AtomicU64::new(FIRST_ID),
-            closed: watch::Sender::new(false),
+            closed: watch::Sender::new(None),
             whom,
             asked: Asked::default(),
             notices,
@@ -140,12 +141,16 @@ impl Mux {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !*self.closed.borrow()
+        self.closed.borrow().is_none()
+    }
+
+    pub(super) fn ended_at(&self) -> Option<Instant> {
+        *self.closed.borrow()
     }
 
     /// Done when the conversation is over.
     pub(super) async fn closed(&self) {
-        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
+        let _ = self.closed.subscribe().wait_for(Option::is_some).await;
     }
 
     pub(super) fn lines(&self) -> Option<Sender<String>> {
@@ -162,7 +167,11 @@ impl Mux {
     /// Ends every request under way: their channels close without a response. Nothing more is
     /// sent; for a process this closes its stdin.
     pub(super) fn close(&self) {
-        self.closed.send_replace(true);
+        self.closed.send_if_modified(|at| {
+            let first = at.is_none();
+            at.get_or_insert_with(Instant::now);
+            first
+        });
         lock(&self.lines).take();
         self.waiting().clear();
     }
@@ -172,13 +181,30 @@ impl Mux {
         // Banners and log lines on stdout are not for us.
         let Ok(message) = Message::parse(text) else {
             tracing::debug!("Skipped {} bytes of the upstream that are no message.", text.len());
-            return;
+            return self.unreadable(text);
         };
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.ask(method, id, &message, origin),
             (Some(method), None) => self.notice(method, &message, origin),
             (None, Some(id)) => self.response(id, &message),
             (None, None) => {}
+        }
+    }
+
+    /// What is no message may still tell whose answer it was to be.
+    pub(super) fn unreadable(&self, line: &[u8]) {
+        const MARK: &[u8] = b"\"id\":";
+        let head = &line[..line.len().min(1024)];
+        let number = head.windows(MARK.len()).position(|window| window == MARK).map(|at| {
+            let digits = head[at + MARK.len()..].trim_ascii_start();
+            digits.iter().take_while(|b| b.is_ascii_digit()).fold(0u64, |number, digit| {
+                number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+            })
+        });
+        if let Some(waiting) = number.and_then(|number| self.waiting().remove(&number)) {
+            let what = "the upstream's answer cannot be read";
+            let error = rpc::error(Some(&waiting.id), rpc::SERVER_ERROR, what);
+            let _ = waiting.messages.try_send(error);
         }
     }
 
@@ -250,6 +276,11 @@ impl Waiting {
 }
 
 impl Pending {
+    /// Nobody waits any longer: the upstream is told when this is dropped.
+    pub(crate) fn give_up(&mut self) {
+        self.cancels = true;
+    }
+
     /// The client goes on with this request under another id.
     pub(crate) fn readdress(&self, message: &Message<'_>, level: Option<Severity>) {
         if let Some(waiting) = self.mux.waiting().get_mut(&self.number) {

@@ -13,9 +13,10 @@ use tokio::sync::mpsc::{self, Sender};
 use crate::fault::Fault;
 use crate::lock::lock;
 use crate::reply::{self, Reply};
+use crate::setup::PATIENCE;
 use crate::upstream::asks::Whom;
 use crate::upstream::mux::Notices;
-use crate::upstream::stdio::{Open, Starts, Stdio};
+use crate::upstream::stdio::{Open, Stdio};
 
 /// Processes at one time; beyond it the one that was used least recently ends.
 const PROCESSES: usize = 16;
@@ -33,7 +34,7 @@ pub(crate) struct Owns(Mutex<HashMap<String, Arc<Own>>>);
 /// One session's process, or its place.
 pub(crate) struct Own {
     initialize: String,
-    open: tokio::sync::Mutex<(Option<Open>, Starts)>,
+    open: tokio::sync::Mutex<Option<Open>>,
     used: Mutex<Instant>,
     stream: Arc<Stream>,
     notices: Notices,
@@ -63,15 +64,16 @@ impl Own {
     pub(crate) async fn open(self: &Arc<Self>, stdio: &Arc<Stdio>) -> Result<Open, Fault> {
         *lock(&self.used) = Instant::now();
         let mut slot = self.open.lock().await;
-        if let Some(open) = slot.0.as_ref().filter(|(conn, _)| conn.is_open()) {
+        if let Some(open) = slot.as_ref().filter(|(conn, _)| conn.is_open()) {
             return Ok(open.clone());
         }
-        slot.1.begin()?;
+        if let Some((conn, _)) = slot.take() {
+            stdio.note_end(&conn);
+        }
         stdio.owns.make_room(PROCESSES);
         let notices = Arc::clone(&self.notices);
-        let outcome = stdio.open_session(&self.initialize, Whom::Session, notices).await;
-        slot.1.end(outcome.as_ref().err());
-        let open = slot.0.insert(outcome?).clone();
+        let opened = stdio.open_session(&self.initialize, Whom::Session, notices).await?;
+        let open = slot.insert(opened).clone();
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
@@ -100,19 +102,19 @@ impl Own {
         let busy = self
             .open
             .try_lock()
-            .map_or(true, |slot| slot.0.as_ref().is_some_and(|(conn, _)| conn.is_busy()));
+            .map_or(true, |slot| slot.as_ref().is_some_and(|(conn, _)| conn.is_busy()));
         !listens && !busy && lock(&self.used).elapsed() >= since
     }
 
     fn runs(&self) -> bool {
-        self.open.try_lock().is_ok_and(|slot| slot.0.is_some())
+        self.open.try_lock().is_ok_and(|slot| slot.is_some())
     }
 
     async fn stop(&self) {
-        let open = self.open.lock().await.0.take();
+        let open = self.open.lock().await.take();
         lock(&self.stream.sender).take();
         if let Some((conn, _)) = open {
-            conn.stop().await;
+            conn.stop(PATIENCE).await;
         }
     }
 }

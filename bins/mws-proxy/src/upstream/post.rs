@@ -25,8 +25,6 @@ use crate::upstream::http::Sender;
 use crate::upstream::mux::Mux;
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
-/// From the request to the head of the response.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 /// For the end of a session, which nobody waits for.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before a stream is opened again.
@@ -64,7 +62,7 @@ impl Post {
         extra: HeaderMap,
     ) -> Result<(), Fault> {
         let headers = self.headers(extra, "application/json, text/event-stream");
-        let sent = self.sender.send(Method::POST, headers, text.into(), HEAD_TIMEOUT).await?;
+        let sent = self.sender.send(Method::POST, headers, text.into(), None).await?;
         let response = match refused_session(sent, self.session.as_deref()).await? {
             Ok(response) => response,
             Err(status) => {
@@ -146,7 +144,8 @@ impl Post {
         self.end();
         if self.session.is_some() {
             let headers = self.headers(HeaderMap::new(), "application/json");
-            let _ = self.sender.send(Method::DELETE, headers, Bytes::new(), LAST_TIMEOUT).await;
+            let _ =
+                self.sender.send(Method::DELETE, headers, Bytes::new(), Some(LAST_TIMEOUT)).await;
         }
     }
 
@@ -252,7 +251,7 @@ async fn pump(first: Reply, number: u64, mux: &Arc<Mux>, sender: &Sender, own: &
         }
         tokio::time::sleep(place.pause()).await;
         let headers = place.headers(own);
-        match sender.send(Method::GET, headers, Bytes::new(), HEAD_TIMEOUT).await {
+        match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
                 stream = Stream { body: response.into_body(), splitter: Splitter::default() };
             }
@@ -268,7 +267,7 @@ async fn listen(mux: Weak<Mux>, sender: Sender, own: HeaderMap) {
     let (mut place, mut failures) = (Place::default(), 0);
     while failures <= ATTEMPTS {
         let headers = place.headers(&own);
-        match sender.send(Method::GET, headers, Bytes::new(), HEAD_TIMEOUT).await {
+        match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
                 let mut stream =
                     Stream { body: response.into_body(), splitter: Splitter::default() };

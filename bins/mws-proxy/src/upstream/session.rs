@@ -54,13 +54,14 @@ pub(super) async fn open(
     notices: Notices,
 ) -> Result<Open, Fault> {
     let headers = own_headers(initialize, None, None, lent.clone());
-    let response = sender.send(Method::POST, headers, initialize.to_owned().into(), STEP).await?;
+    let response =
+        sender.send(Method::POST, headers, initialize.to_owned().into(), Some(STEP)).await?;
     let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
     let shaken = shaken(&answer.map_err(|_| silent())??)?;
     let headers = own_headers(INITIALIZED, session.as_deref(), Some(&shaken.version), lent);
-    let sent = sender.send(Method::POST, headers.clone(), INITIALIZED.into(), STEP).await?;
+    let sent = sender.send(Method::POST, headers.clone(), INITIALIZED.into(), Some(STEP)).await?;
     drop(sent);
     let post = Post::new(sender.clone(), headers, session);
     Ok((Conn::over_http(post, whom, notices), Arc::new(shaken)))
@@ -84,7 +85,7 @@ pub(super) async fn connect_sse(
 ) -> Result<Arc<Conn>, Fault> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    let response = sender.send(Method::GET, headers, Bytes::new(), GREETING).await?;
+    let response = sender.send(Method::GET, headers, Bytes::new(), Some(GREETING)).await?;
     let status = response.status();
     if !status.is_success() || !reply::is_stream(response.headers()) {
         let what = format!("the upstream answered a GET with HTTP {}", status.as_u16());

@@ -6,29 +6,27 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::control::{self, Exchange, Handshake, Known};
 use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::memory::Memory;
 use crate::rpc::{Era, Message};
+use crate::setup::PATIENCE;
 use crate::upstream::asks::Whom;
 use crate::upstream::child::Command;
 use crate::upstream::conn::{Conn, ended};
 use crate::upstream::http::Sender;
 use crate::upstream::mux::Notices;
 use crate::upstream::own::Owns;
+use crate::upstream::respawn::Respawn;
 use crate::upstream::session;
 
 /// For the probe: old servers do not answer what they do not know.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(2500);
 /// For `initialize`: a server may load a while.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A process that ran this long starts with a clean record.
-const HEALTHY: Duration = Duration::from_secs(60);
 
 /// How a conversation is begun.
 pub(super) enum Source {
@@ -44,6 +42,8 @@ pub(crate) struct Stdio {
     known: Mutex<Known>,
     /// The configuration names the protocol.
     forced: bool,
+    /// How long the process may stay silent on a request.
+    pub(crate) timeout: Duration,
     /// The server has refused to open a session and speaks the other protocol.
     sessionless: AtomicBool,
     memory: Arc<Memory>,
@@ -52,6 +52,8 @@ pub(crate) struct Stdio {
     session: Slot,
     /// Those that belong to one session each.
     pub(crate) owns: Owns,
+    /// How starting went so far, in whatever protocol.
+    respawn: Mutex<Respawn>,
     /// Every process that was started, so that none outlives the proxy.
     started: Mutex<Vec<Weak<Conn>>>,
     stopping: AtomicBool,
@@ -65,15 +67,9 @@ pub(crate) type Open = (Arc<Conn>, Arc<Handshake>);
 struct Slot {
     open: Mutex<Option<Open>>,
     /// Held while starting, so that it happens once.
-    starts: tokio::sync::Mutex<Starts>,
-}
-
-/// How starting went so far.
-#[derive(Default)]
-pub(super) struct Starts {
-    last: Option<Instant>,
-    failures: u32,
-    fault: Option<Fault>,
+    starts: tokio::sync::Mutex<()>,
+    /// Handshakes that were refused; the other protocol may still be spoken.
+    refusals: Mutex<Respawn>,
 }
 
 impl Slot {
@@ -87,49 +83,29 @@ impl Slot {
     }
 }
 
-impl Starts {
-    /// The pause after repeated failures; a fault while it lasts.
-    pub(super) fn begin(&mut self) -> Result<(), Fault> {
-        let healthy = self.last.is_some_and(|last| last.elapsed() > HEALTHY);
-        if healthy {
-            self.failures = 0;
-        }
-        let pause = FIRST_PAUSE * 2u32.saturating_pow(self.failures.saturating_sub(1).min(8));
-        let rests = self.last.is_some_and(|last| last.elapsed() < pause.min(LONGEST_PAUSE));
-        if self.failures > 0 && rests {
-            return Err(self.fault.clone().unwrap_or_else(ended));
-        }
-        self.failures += 1;
-        self.last = Some(Instant::now());
-        Ok(())
-    }
-
-    /// Keeps why it failed, if it did.
-    pub(super) fn end(&mut self, fault: Option<&Fault>) {
-        self.fault = fault.cloned();
-    }
-}
-
 impl Stdio {
     pub(super) fn new(
         source: Source,
         known: Known,
         forced: bool,
+        timeout: Duration,
         memory: Arc<Memory>,
         notices: Notices,
     ) -> Arc<Self> {
-        let (modern, session, owns, started, stopping, sessionless) = Default::default();
+        let (modern, session, owns, respawn, started, stopping, sessionless) = Default::default();
         let known = Mutex::new(known);
         Arc::new(Self {
             source,
             known,
             forced,
+            timeout,
             sessionless,
             memory,
             notices,
             modern,
             session,
             owns,
+            respawn,
             started,
             stopping,
         })
@@ -179,7 +155,7 @@ impl Stdio {
         // A start goes on when the client that caused it gives up waiting.
         let this = Arc::clone(self);
         let start = tokio::spawn(async move {
-            if modern { this.modern_conn().await } else { this.session_conn().await }
+            if modern { this.modern_conn().await } else { this.session_conn(false).await }
         });
         start.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -193,12 +169,12 @@ impl Stdio {
     }
 
     /// Ends every process, also one that is still starting.
-    pub(crate) async fn stop(&self) {
+    pub(crate) async fn stop(&self, patience: Duration) {
         self.stopping.store(true, Ordering::Release);
         let started = std::mem::take(&mut *lock(&self.started));
         let mut ends = tokio::task::JoinSet::new();
         for conn in started.iter().filter_map(Weak::upgrade) {
-            ends.spawn(async move { conn.stop().await });
+            ends.spawn(async move { conn.stop(patience).await });
         }
         while ends.join_next().await.is_some() {}
     }
@@ -218,22 +194,30 @@ impl Stdio {
     /// One more conversation, for clients of their own kind: opened by this `initialize`.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When it cannot be opened, and while the command rests because its processes keep ending.
     pub(crate) async fn open_session(
         &self,
         initialize: &str,
         whom: Whom,
         notices: Notices,
     ) -> Result<Open, Fault> {
+        lock(&self.respawn).check()?;
         let conn = self.connect(whom, notices).await?;
         match session::greet(&conn, initialize).await {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
-                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
-                conn.stop().await;
+                let fault = if conn.is_open() { fault } else { self.note_end(&conn) };
+                conn.stop(PATIENCE).await;
                 Err(fault)
             }
         }
+    }
+
+    /// A process that ended before it served is a failed start of the command, whoever asked.
+    pub(super) fn note_end(&self, conn: &Conn) -> Fault {
+        let fault = conn.failed_to_start();
+        lock(&self.respawn).ended(conn.lived(), Some(&fault));
+        fault
     }
 
     async fn connect(&self, whom: Whom, notices: Notices) -> Result<Arc<Conn>, Fault> {
@@ -242,7 +226,9 @@ impl Stdio {
         }
         let conn = match &self.source {
             Source::Command(command) => {
-                let (child, tail) = command.start()?;
+                let (child, tail) = command.start().inspect_err(|fault| {
+                    lock(&self.respawn).ended(Duration::ZERO, Some(fault));
+                })?;
                 Conn::of_process(child, tail, whom, notices)?
             }
             Source::Sse(sender) => session::connect_sse(sender, whom, &notices).await?,
@@ -253,51 +239,71 @@ impl Stdio {
         Ok(conn)
     }
 
+    /// True when the same command is run in the same way.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (Source::Command(own), Source::Command(other_command)) = (&self.source, &other.source)
+        else {
+            return false;
+        };
+        own == other_command && self.forced == other.forced && self.timeout == other.timeout
+    }
+
     fn known(&self) -> Known {
         lock(&self.known).clone()
     }
 
-    async fn session_conn(&self) -> Result<Open, Fault> {
-        let mut starts = self.session.starts.lock().await;
+    /// A fault while the process rests; one that ended meanwhile is noted first.
+    fn may_start(&self, slot: &Slot) -> Result<(), Fault> {
+        let mut respawn = lock(&self.respawn);
+        if let Some((conn, _)) = lock(&slot.open).take_if(|(conn, _)| !conn.is_open()) {
+            respawn.ended(conn.lived(), None);
+        }
+        lock(&slot.refusals).check()?;
+        respawn.check()
+    }
+
+    async fn session_conn(&self, anyway: bool) -> Result<Open, Fault> {
+        let _once = self.session.starts.lock().await;
         if let Some(open) = self.session.get() {
             return Ok(open);
         }
-        starts.begin()?;
+        if !anyway {
+            self.may_start(&self.session)?;
+        }
         let version = match self.known() {
             Known::Session(version) => version,
             Known::Nothing | Known::Modern => control::SESSION_VERSION.to_owned(),
         };
-        let outcome = self.start(Known::Session(version)).await;
-        starts.end(outcome.as_ref().err());
-        let open = outcome?;
+        let open = self.start(&self.session, Known::Session(version)).await?;
         self.memory.keep(&open.1, false);
         Ok(self.session.put(open))
     }
 
     /// Probes for the stateless protocol; a server without it serves its session process.
     async fn modern_conn(&self) -> Result<Open, Fault> {
-        let mut starts = self.modern.starts.lock().await;
+        let _once = self.modern.starts.lock().await;
         if let Some(open) = self.modern.get() {
             return Ok(open);
         }
         if matches!(self.known(), Known::Session(_)) {
-            return self.session_conn().await;
+            return self.session_conn(false).await;
         }
-        starts.begin()?;
-        let outcome = self.start(self.known()).await;
-        starts.end(outcome.as_ref().err());
-        match outcome {
+        self.may_start(&self.modern)?;
+        let failures = lock(&self.respawn).failures();
+        // One that keeps ending is tried in both protocols by turns.
+        if !self.forced && failures % 2 == 1 {
+            return self.settled_session().await;
+        }
+        match self.start(&self.modern, self.known()).await {
             // Servers that end at a request they do not know are started again without a probe.
-            Err(f) if f.kind == FaultKind::Closed && !self.forced => {
-                let open = self.session_conn().await?;
-                self.settle_on_session(&open.1);
-                Ok(open)
+            Err(f) if f.kind == FaultKind::Closed && !self.forced && failures == 0 => {
+                self.settled_session().await
             }
             Ok((conn, shaken)) if shaken.era == Era::Session => {
                 self.settle_on_session(&shaken);
-                let _starts = self.session.starts.lock().await;
+                let _once = self.session.starts.lock().await;
                 if let Some(open) = self.session.get() {
-                    conn.stop().await;
+                    conn.stop(PATIENCE).await;
                     return Ok(open);
                 }
                 Ok(self.session.put((conn, shaken)))
@@ -311,12 +317,18 @@ impl Stdio {
         }
     }
 
+    async fn settled_session(&self) -> Result<Open, Fault> {
+        let open = self.session_conn(true).await?;
+        self.settle_on_session(&open.1);
+        Ok(open)
+    }
+
     fn settle_on_session(&self, shaken: &Handshake) {
         self.memory.keep(shaken, true);
         *lock(&self.known) = Known::Session(shaken.version.clone());
     }
 
-    async fn start(&self, known: Known) -> Result<Open, Fault> {
+    async fn start(&self, slot: &Slot, known: Known) -> Result<Open, Fault> {
         let conn = self.connect(Whom::Nobody, Arc::clone(&self.notices)).await?;
         let silent = Arc::new(AtomicBool::new(false));
         let probing = exchange(Arc::clone(&conn), PROBE_TIMEOUT, Arc::clone(&silent));
@@ -329,8 +341,13 @@ impl Stdio {
         match shaken {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
-                let fault = if conn.is_open() { fault } else { conn.failed_to_start() };
-                conn.stop().await;
+                let (fault, record) = if conn.is_open() {
+                    (fault, &slot.refusals)
+                } else {
+                    (conn.failed_to_start(), &self.respawn)
+                };
+                lock(record).ended(conn.lived(), Some(&fault));
+                conn.stop(PATIENCE).await;
                 Err(fault)
             }
         }

@@ -98,12 +98,12 @@ impl Report {
 fn upstream(config: &Config, common: &Common) -> Finding {
     let (name, hint) = match &config.upstream.kind {
         UpstreamKind::Http { url, .. } => {
-            (url.clone(), "start that server, or change `upstream.url`")
+            // Behind the question mark there may be a key.
+            let place = url.split('?').next().unwrap_or_default();
+            (place.to_owned(), "start that server, or change `upstream.url`")
         }
-        UpstreamKind::Command { command, args, .. } => {
-            let words = std::iter::once(command).chain(args);
-            let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
-            (line, "try that command in a shell, or change `upstream.command`")
+        UpstreamKind::Command { command, .. } => {
+            (command.clone(), "try that command in a shell, or change `upstream.command`")
         }
     };
     match check::upstream(&crate::flags(common)) {

@@ -6,7 +6,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use mws_config::{Config, Loaded, Places, UpstreamKind};
+use mws_config::{Config, Loaded, Places};
 use mws_state::StateDir;
 
 use super::{Finding, Level};
@@ -30,20 +30,13 @@ pub(super) fn config(loaded: &Loaded) -> Vec<Finding> {
     findings.insert(0, first);
     let readable =
         std::fs::metadata(&loaded.path).is_ok_and(|m| m.permissions().mode() & 0o077 != 0);
-    if readable && holds_secrets(&loaded.config) {
+    if readable && loaded.config.upstream.holds_secrets() {
         findings.push(
             Finding::new(Level::Warn, "config", "others can read the headers or env in it")
                 .hint(format!("chmod 600 {path}")),
         );
     }
     findings
-}
-
-fn holds_secrets(config: &Config) -> bool {
-    match &config.upstream.kind {
-        UpstreamKind::Http { headers, .. } => !headers.is_empty(),
-        UpstreamKind::Command { env, .. } => !env.is_empty(),
-    }
 }
 
 pub(super) fn state(state: &StateDir) -> Finding {
