@@ -288,6 +288,11 @@ fn as_sent(error: &Value) -> Value {
     if error["data"].is_null() {
         error.as_object_mut().map(|error| error.remove("data"));
     }
+    // The first TypeScript SDK puts the code into the message as well.
+    let prefix = format!("MCP error {}: ", error["code"]);
+    if let Some(message) = text(&error).strip_prefix(&prefix) {
+        error["message"] = json!(message);
+    }
     error
 }
 
