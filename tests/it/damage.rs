@@ -32,10 +32,11 @@ fn artifacts_changed_at_random_crash_nothing() {
             world.restart(seed);
         }
         world.mend(&name);
+        // A change may have left a valid file with other names, which is the last good one then.
+        let listed = || world.peer().tool_names();
+        let mended = eventually(Duration::from_secs(5), || listed().contains(&"pear_peel".into()));
+        assert!(mended, "seed {seed}: {:?}: {}", listed(), world.proxy.stderr());
     }
-    let listed = || world.peer().tool_names();
-    let mended = eventually(Duration::from_secs(5), || listed().contains(&"pear_peel".into()));
-    assert!(mended, "{:?}: {}", listed(), world.proxy.stderr());
     println!("{rounds} changed artifacts: 0 crashes");
 }
 

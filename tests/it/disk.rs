@@ -1,9 +1,9 @@
-//! Disks that are full: calls go on, and logging goes on by itself once there is space.
+//! Full disks and limits of file sizes: calls go on, and so does logging once there is space.
 //!
-//! Invariant: only the state directory is on the small disk. Needs root; without it the test says
-//! so. Deliberately absent: power cuts, which `mws-state` tests.
+//! Invariant: only the state directory is on the small disk, which needs root; without it the test
+//! says so. Deliberately absent: power cuts, which `mws-state` tests.
 
-use mws_tests::lab::{Lab, eventually};
+use mws_tests::lab::{Lab, Proxy, bin, eventually};
 use mws_tests::peer::Peer;
 use mws_tests::script::{Era, Script};
 use mws_tests::stub::Stub;
@@ -52,6 +52,30 @@ fn a_full_disk_stops_no_call_and_logging_resumes() {
     for figure in ["damaged_lines", "unreadable_files", "dropped_events", "missing_events"] {
         assert_eq!(health[figure], 0, "{figure}: {health}");
     }
+}
+
+#[test]
+fn a_limit_of_file_sizes_stops_no_call() {
+    let stub = Stub::start(Script::new(Era::Stateless));
+    let lab = Lab::facing(&stub.url);
+    let mut command = lab.command("bash");
+    command.args(["-c", "ulimit -f 16; exec \"$0\" --listen 127.0.0.1:0"]);
+    command.arg(bin("mws-proxy"));
+    let proxy = Proxy::start(command);
+    let peer = Peer::stateless(&proxy.url);
+    let warned = || proxy.stderr().contains("Cannot append to the event log");
+    for n in 0..2_000 {
+        let answer = peer.call("apple_pick", &json!({}));
+        assert_eq!(answer["content"][0]["text"], "plain answer", "{n}: {}", proxy.stderr());
+        if warned() {
+            break;
+        }
+    }
+    assert!(eventually(Duration::from_secs(5), warned), "the limit was not met");
+    peer.call("apple_pick", &json!({}));
+    let log = std::fs::read_to_string(lab.state("events/events-000001.jsonl")).unwrap();
+    assert!(log.ends_with('\n') && log.len() <= 16 * 1024, "{} bytes", log.len());
+    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
 }
 
 /// A file system of one megabyte, unmounted when dropped.

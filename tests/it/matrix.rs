@@ -150,10 +150,10 @@ impl Cell<'_> {
         let mut row = Row::default();
         row.note("list", self.listed(&got[0], &direct[0]));
         row.note("search", found(&got[1], &direct[0], name));
-        row.note("call_tool", same(&got[2], &direct[1], first.varies));
+        row.note("call_tool", same(&got[2], &direct[1], first.varies, lacks));
         for (number, ask) in asks.iter().enumerate() {
             let kind = if number == 0 { "direct" } else { ask.kind };
-            let outcome = same(&got[3 + number], &direct[1 + number], ask.varies);
+            let outcome = same(&got[3 + number], &direct[1 + number], ask.varies, lacks);
             match outcome {
                 // In the era that the client had to take instead, it cannot do this itself.
                 Err(_)
@@ -225,8 +225,14 @@ fn found(got: &Value, listed: &Value, name: &str) -> Result<&'static str, String
     Err(format!("search gave {text}"))
 }
 
-fn same(got: &Value, direct: &Value, varies: bool) -> Result<&'static str, String> {
-    let (mut got, mut direct) = (settled(got), settled(direct));
+fn same(got: &Value, direct: &Value, varies: bool, bridged: bool) -> Result<&'static str, String> {
+    let [mut got, mut direct] = [got, direct].map(|outcome| {
+        let outcome = if bridged { settled(outcome) } else { outcome.clone() };
+        match outcome.get("error") {
+            Some(error) => json!({"error": as_sent(error)}),
+            None => outcome,
+        }
+    });
     if alike(&got["progress"], &direct["progress"]) {
         got["progress"].take();
         direct["progress"].take();
@@ -250,9 +256,6 @@ fn alike(got: &Value, direct: &Value) -> bool {
 /// What bridging two protocol eras adds to a result, and what a client's version of a result lacks.
 fn settled(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
-    if let Some(error) = outcome.get_mut("error") {
-        *error = as_sent(error);
-    }
     if let Some(result) = outcome.get_mut("result").and_then(Value::as_object_mut) {
         for key in ["resultType", "ttlMs", "cacheScope"] {
             result.remove(key);
@@ -284,6 +287,11 @@ fn as_sent(error: &Value) -> Value {
     let mut error = sent(&text(error)).unwrap_or_else(|| error.clone());
     if error["data"].is_null() {
         error.as_object_mut().map(|error| error.remove("data"));
+    }
+    // The first TypeScript SDK puts the code into the message as well.
+    let prefix = format!("MCP error {}: ", error["code"]);
+    if let Some(message) = text(&error).strip_prefix(&prefix) {
+        error["message"] = json!(message);
     }
     error
 }

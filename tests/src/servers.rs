@@ -77,6 +77,7 @@ impl Server {
     #[must_use]
     pub fn without_sessions(mut self, name: &'static str) -> Self {
         self.protocol = Some("2026-07-28");
+        self.session = false;
         self.name = name;
         self
     }

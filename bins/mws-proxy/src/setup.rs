@@ -203,6 +203,8 @@ fn refuse_itself(config: &Config, port: Option<u16>) -> Result<(), Failure> {
 
 /// Builds the proxy, records the start and fetches the tool list ahead of the first request.
 fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
+    // Caught, it no longer kills: a file at the limit of its size is like a full disk then.
+    drop(on(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let proxy = build(config, state, None)?;
     if let Err(e) = state.create() {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
