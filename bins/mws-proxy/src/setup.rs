@@ -224,6 +224,8 @@ async fn end(proxy: &Proxy, told: Instant) {
     proxy.record(Kind::Stopped { pid: pid() });
     let left = END.saturating_sub(told.elapsed()) / 2;
     proxy.upstream.stop(left.clamp(Duration::from_millis(200), PATIENCE)).await;
+    // Tasks that are still there may keep the recorder beyond the end.
+    proxy.recorder.sync();
 }
 
 fn pid() -> u64 {

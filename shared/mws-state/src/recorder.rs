@@ -25,13 +25,21 @@ const BATCH_BYTES: usize = 64 * 1024;
 const GATHER: Duration = Duration::from_millis(20);
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 const RETRY_EVERY: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The sending end; dropping it writes and syncs what is left.
 #[derive(Debug)]
 pub struct Recorder {
-    sender: Option<Sender<Event>>,
+    sender: Option<Sender<Entry>>,
     dropped: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Event(Event),
+    /// Write and sync what came before; who waits is told by the end of the channel.
+    Sync(Sender<()>),
 }
 
 impl Recorder {
@@ -52,9 +60,18 @@ impl Recorder {
 
     /// Hands an event to the writer thread; counts it as dropped when that is too far behind.
     pub fn record(&self, event: Event) {
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(event).is_ok());
+        let sent = self.sender.as_ref().is_some_and(|s| s.try_send(Entry::Event(event)).is_ok());
         if !sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until what was recorded so far is written and synced; 2 s at most, as a disk may hang.
+    pub fn sync(&self) {
+        let Some(sender) = &self.sender else { return };
+        let (done, wait) = bounded(0);
+        if sender.send_timeout(Entry::Sync(done), PATIENCE).is_ok() {
+            let _ = wait.recv_timeout(PATIENCE);
         }
     }
 }
@@ -93,24 +110,28 @@ impl Writer {
         }
     }
 
-    fn run(mut self, receiver: &Receiver<Event>) {
+    fn run(mut self, receiver: &Receiver<Entry>) {
         loop {
+            let mut waits = None;
             match self.next(receiver) {
-                Ok(event) => {
-                    self.queue(event);
-                    // Under load this saves a wake-up, a lock and a write for nearly every event.
-                    std::thread::sleep(GATHER);
-                    while self.backlog.len() < BACKLOG
-                        && let Ok(event) = receiver.try_recv()
+                Ok(entry) => {
+                    waits = self.take(entry);
+                    if waits.is_none() {
+                        // Under load this saves a wake-up, a lock and a write for nearly every event.
+                        std::thread::sleep(GATHER);
+                    }
+                    while waits.is_none()
+                        && self.backlog.len() < BACKLOG
+                        && let Ok(entry) = receiver.try_recv()
                     {
-                        self.queue(event);
+                        waits = self.take(entry);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             self.flush();
-            if self.unsynced && self.last_sync.elapsed() >= SYNC_EVERY {
+            if waits.is_some() || (self.unsynced && self.last_sync.elapsed() >= SYNC_EVERY) {
                 self.sync();
             }
         }
@@ -119,7 +140,7 @@ impl Writer {
     }
 
     /// Waits without a timer while there is nothing to retry and nothing to sync.
-    fn next(&self, receiver: &Receiver<Event>) -> Result<Event, RecvTimeoutError> {
+    fn next(&self, receiver: &Receiver<Entry>) -> Result<Entry, RecvTimeoutError> {
         if self.degraded {
             receiver.recv_timeout(RETRY_EVERY)
         } else if self.unsynced {
@@ -127,6 +148,15 @@ impl Writer {
         } else {
             receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
         }
+    }
+
+    /// Queues an event; gives back who waits for the disk.
+    fn take(&mut self, entry: Entry) -> Option<Sender<()>> {
+        match entry {
+            Entry::Event(event) => self.queue(event),
+            Entry::Sync(done) => return Some(done),
+        }
+        None
     }
 
     fn queue(&mut self, mut event: Event) {
@@ -241,6 +271,18 @@ mod tests {
             .sum();
         assert_eq!(kept + dropped, 500);
         assert!(kept > 0);
+    }
+
+    #[test]
+    fn a_sync_waits_for_what_came_before() {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(tmp.path().join("state"));
+        let recorder = Recorder::spawn(state.clone()).expect("started");
+        for round in 1..=20 {
+            recorder.record(call("t"));
+            recorder.sync();
+            assert_eq!(read_events(&state).0.len(), round);
+        }
     }
 
     #[test]
