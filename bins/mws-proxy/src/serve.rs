@@ -35,6 +35,8 @@ const RESERVE: u64 = 24;
 const DESCRIPTORS: u64 = 8192;
 /// The pause after a failed accept, for example when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long a caller may take to read that there is no room.
+const FAREWELL: Duration = Duration::from_secs(10);
 /// How often the connections are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -164,7 +166,7 @@ async fn turn_away(socket: Socket) {
             Socket::Unix(socket) => tell(socket).await,
         }
     };
-    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+    let _ = tokio::time::timeout(FAREWELL, told).await;
 }
 
 fn log_end(ended: hyper::Result<()>) {
