@@ -212,3 +212,22 @@ fn a_replay_touches_nothing_and_its_mistakes_are_named() {
         assert!(done.code == 2 && done.stderr.contains(word), "{args:?}: {}", done.stderr);
     }
 }
+
+#[test]
+fn the_report_draws_what_a_replay_found() {
+    let lab = lab();
+    let grid = ["--replay", "--grid", "minSessions=1..3", "--json", "--as-of", END];
+    let cells = lab.run("mws-promote", &grid).ok().stdout;
+    let (file, page) = (lab.write("grid.jsonl", &cells), lab.path("report.html"));
+    let [file, page_arg] = [&file, &page].map(|path| path.display().to_string());
+    let report = ["--html", &page_arg, "--replay", &file];
+    assert_eq!(lab.run("mws-report", &report).ok().stdout, "");
+    let html = std::fs::read_to_string(&page).unwrap();
+    for sessions in 1..=3 {
+        assert!(html.contains(&format!("minSessions={sessions}: ")), "minSessions={sessions}");
+    }
+    lab.write("grid.jsonl", "{}");
+    let refused = lab.run("mws-report", &report);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("no policy in it"), "{}", refused.stderr);
+}

@@ -31,6 +31,8 @@ pub(crate) fn page(report: &Report, frontier: &[Cell]) -> String {
     html.push_str("<div class=\"plots\">\n");
     if !report.days.is_empty() {
         html.push_str(&calls_plot(&report.days));
+    }
+    if report.days.iter().any(|day| day.session_tokens_estimate.is_some()) {
         html.push_str(&tokens_plot(&report.days, report.sizes.tokens_by));
     }
     if !frontier.is_empty() {
