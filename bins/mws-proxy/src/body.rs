@@ -45,7 +45,7 @@ pub(crate) async fn at_most(
             read.push_back(data);
         }
         if size > max {
-            return Ok(Err(Replayed { read, rest: body }.boxed_unsync()));
+            return Ok(Err(replayed(read, body)));
         }
     }
     match read.len() {
@@ -55,6 +55,10 @@ pub(crate) async fn at_most(
 }
 
 /// A body of which some was read.
+pub(crate) fn replayed(read: VecDeque<Bytes>, rest: BoxBody) -> BoxBody {
+    Replayed { read, rest }.boxed_unsync()
+}
+
 struct Replayed {
     read: VecDeque<Bytes>,
     rest: BoxBody,
