@@ -124,7 +124,7 @@ pub(crate) fn unknown_server() -> String {
 
 /// An `initialize` result in the version that the client asked for, where that is known.
 pub(crate) fn in_version_of(result: &str, initialize: &Message<'_>) -> String {
-    let asked = json::get(&initialize.params(), "protocolVersion").and_then(json::string);
+    let asked = json::get(initialize.params(), "protocolVersion").and_then(json::string);
     let mut result = Object::of(Some(result));
     let has = result.get("protocolVersion").and_then(json::string).map(|v| v.into_owned());
     if let Some(asked) = asked.filter(|v| VERSIONS[1..].contains(&v.as_ref()))

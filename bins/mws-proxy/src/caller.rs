@@ -46,7 +46,7 @@ impl Caller {
         let by_session = || session_id.as_deref().and_then(&known);
         let agent = || header(USER_AGENT.as_str()).map(str::to_owned);
         let named = match message.method.as_deref() {
-            Some("initialize") => rpc::client_name(json::get(&message.params(), "clientInfo")),
+            Some("initialize") => rpc::client_name(json::get(message.params(), "clientInfo")),
             _ => rpc::client_name(json::get(&meta, META_CLIENT)),
         };
         Self {

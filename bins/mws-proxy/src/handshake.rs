@@ -291,7 +291,7 @@ fn keep(memory: &Memory, text: &str, instructions: &str) -> Option<String> {
 fn as_ours(message: &Message<'_>) -> String {
     let params = message.params();
     let mut edits = Edits::of(message.text);
-    if let Some(info) = json::get(&params, "clientInfo") {
+    if let Some(info) = json::get(params, "clientInfo") {
         edits.replace(info, client_info());
     }
     edits.apply()
@@ -302,7 +302,7 @@ fn is_whole(initialize: &Message<'_>) -> bool {
     let params = initialize.params();
     ["protocolVersion", "capabilities", "clientInfo"]
         .iter()
-        .all(|key| json::get(&params, key).is_some_and(|value| value != "null"))
+        .all(|key| json::get(params, key).is_some_and(|value| value != "null"))
 }
 
 /// The response, and whether it says that the upstream has no sessions, which the other protocol
@@ -354,7 +354,7 @@ pub(crate) enum Opened {
 pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, Fault> {
     let unfit = |why| Fault::new(FaultKind::Protocol, why);
     let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
-    let version = json::get(&message.params(), "protocolVersion").and_then(json::string);
+    let version = json::get(message.params(), "protocolVersion").and_then(json::string);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));

@@ -103,11 +103,11 @@ pub(crate) fn mirror(headers: &mut HeaderMap, message: &Message<'_>, tools: Opti
         "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return,
     };
-    let Some(name) = json::get(&params, key).and_then(json::string) else { return };
+    let Some(name) = json::get(params, key).and_then(json::string) else { return };
     if method == "tools/call" {
         let schema =
             tools.and_then(|tools| tools.get(&name)).and_then(mws_catalog::Tool::input_schema);
-        mirror_call(headers, &name, schema, json::get(&params, "arguments"));
+        mirror_call(headers, &name, schema, json::get(params, "arguments"));
     } else {
         set(headers, NAME, &name);
     }

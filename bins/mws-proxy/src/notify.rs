@@ -76,7 +76,7 @@ impl Notifier {
 /// True for a `subscriptions/listen` that asks for changes of the tool list.
 pub(crate) fn asks_for_tools(message: &Message<'_>) -> bool {
     let params = message.params();
-    let wanted = json::get(&params, "notifications").and_then(json::members).unwrap_or_default();
+    let wanted = json::get(params, "notifications").and_then(json::members).unwrap_or_default();
     json::get(&wanted, "toolsListChanged") == Some("true")
 }
 

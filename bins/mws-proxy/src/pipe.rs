@@ -144,7 +144,7 @@ impl Client {
             return false;
         }
         let params = message.params();
-        let id = json::get(&params, "requestId").unwrap_or_default();
+        let id = json::get(params, "requestId").unwrap_or_default();
         if let Some(running) = lock(&self.running).remove(id) {
             running.abort();
         }
@@ -206,8 +206,8 @@ impl Client {
     fn learn(&self, reply: &Reply, initialize: &str) {
         let id = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let message = Message::parse(initialize.as_bytes()).ok();
-        let params = message.map(|m| m.params()).unwrap_or_default();
-        let version = json::get(&params, "protocolVersion").and_then(json::string);
+        let params = message.as_ref().map(Message::params).unwrap_or_default();
+        let version = json::get(params, "protocolVersion").and_then(json::string);
         *lock(&self.session) = Session {
             id,
             version: version.map(std::borrow::Cow::into_owned),

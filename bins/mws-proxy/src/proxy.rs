@@ -165,12 +165,12 @@ impl Proxy {
         ts: Timestamp,
     ) -> Reply {
         let params = message.params();
-        if is_ambiguous(&params) {
+        if is_ambiguous(params) {
             let why = "name and arguments may stand once, and are written so";
             return reply::json(400, rpc::error(Some(id), rpc::INVALID_PARAMS, why));
         }
-        let name = json::get(&params, "name").and_then(json::string).unwrap_or_default();
-        let arguments = json::get(&params, "arguments");
+        let name = json::get(params, "name").and_then(json::string).unwrap_or_default();
+        let arguments = json::get(params, "arguments");
         if matches!(name.as_ref(), "search_tools" | "call_tool")
             && let Some(refusal) = stateless::refusal(message, &caller)
         {

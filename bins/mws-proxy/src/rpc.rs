@@ -4,6 +4,7 @@
 //! Deliberately absent: typed messages. They lose what they do not know.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use mws_catalog::json::{self, Member};
 
@@ -51,6 +52,8 @@ pub(crate) struct Message<'a> {
     pub(crate) params: Option<&'a str>,
     pub(crate) result: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
+    /// The members of `params`, read when they are asked for: arguments can be large.
+    members: OnceLock<Vec<Member<'a>>>,
 }
 
 impl<'a> Message<'a> {
@@ -106,18 +109,19 @@ impl<'a> Message<'a> {
             params: get("params"),
             result: get("result"),
             error: get("error"),
+            members: OnceLock::new(),
         };
         Ok((message, members))
     }
 
     /// The members of `params`.
-    pub(crate) fn params(&self) -> Vec<Member<'a>> {
-        self.params.and_then(json::members).unwrap_or_default()
+    pub(crate) fn params(&self) -> &[Member<'a>] {
+        self.members.get_or_init(|| self.params.and_then(json::members).unwrap_or_default())
     }
 
     /// The members of `params._meta`.
     pub(crate) fn meta(&self) -> Vec<Member<'a>> {
-        json::get(&self.params(), "_meta").and_then(json::members).unwrap_or_default()
+        json::get(self.params(), "_meta").and_then(json::members).unwrap_or_default()
     }
 
     /// The message with another id.
@@ -133,7 +137,7 @@ impl<'a> Message<'a> {
 /// True for an `initialize` of a client that a server may ask something.
 pub(crate) fn can_be_asked(initialize: &Message<'_>) -> bool {
     let params = initialize.params();
-    let all = json::get(&params, "capabilities").and_then(json::members).unwrap_or_default();
+    let all = json::get(params, "capabilities").and_then(json::members).unwrap_or_default();
     ASKED.iter().any(|name| json::get(&all, name).is_some())
 }
 

@@ -23,7 +23,7 @@ impl Severity {
 
     /// The level of a `notifications/message`; an unknown one passes every filter.
     pub(crate) fn of_message(message: &Message<'_>) -> Self {
-        let level = json::get(&message.params(), "level").and_then(Self::parse);
+        let level = json::get(message.params(), "level").and_then(Self::parse);
         level.unwrap_or(Self(WORDS.len()))
     }
 

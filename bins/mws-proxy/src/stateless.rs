@@ -63,8 +63,8 @@ pub(crate) fn mirrors(
     let version = json::get(&message.meta(), META_VERSION).and_then(json::string);
     let method = message.method.as_deref();
     let named = match method {
-        Some("tools/call" | "prompts/get") => json::get(&params, "name"),
-        Some("resources/read") => json::get(&params, "uri"),
+        Some("tools/call" | "prompts/get") => json::get(params, "name"),
+        Some("resources/read") => json::get(params, "uri"),
         _ => None,
     };
     mirrored(headers, headers::METHOD, method)?;
@@ -95,10 +95,10 @@ fn answers(message: &Message<'_>) -> Result<(), &'static str> {
         json::members(text)
             .is_some_and(|all| all.iter().all(|one| json::members(one.value).is_some()))
     };
-    if json::get(&params, "inputResponses").is_some_and(|text| !objects(text)) {
+    if json::get(params, "inputResponses").is_some_and(|text| !objects(text)) {
         return Err("inputResponses must be an object of objects");
     }
-    if json::get(&params, "requestState").is_some_and(|text| json::string(text).is_none()) {
+    if json::get(params, "requestState").is_some_and(|text| json::string(text).is_none()) {
         return Err("requestState must be a string");
     }
     Ok(())

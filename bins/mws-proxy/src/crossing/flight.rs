@@ -230,7 +230,7 @@ pub(super) fn digest(message: &Message<'_>, client: &str) -> String {
     let rounds = ["_meta", "inputResponses", "requestState"];
     let mut members: Vec<_> = message
         .params()
-        .into_iter()
+        .iter()
         .filter(|member| !rounds.contains(&member.key.as_ref()))
         .map(|member| format!("{}:{}", member.key, member.value))
         .collect();

@@ -67,7 +67,7 @@ impl Proxy {
         message: &Message<'_>,
     ) -> Result<Reply, Fault> {
         let params = message.params();
-        let Some(filter) = json::get(&params, "notifications").and_then(json::members) else {
+        let Some(filter) = json::get(params, "notifications").and_then(json::members) else {
             let why = "params.notifications must say what to listen for";
             return Ok(reply::json(400, rpc::error(Some(&out.id), rpc::INVALID_PARAMS, why)));
         };
@@ -179,7 +179,7 @@ impl Accepted {
         if method != UPDATED {
             return self.lists.contains(&method);
         }
-        let uri = json::get(&message.params(), "uri").and_then(json::string);
+        let uri = json::get(message.params(), "uri").and_then(json::string);
         uri.is_some_and(|uri| self.uris.iter().any(|own| *own == *uri))
     }
 

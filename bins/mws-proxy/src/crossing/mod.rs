@@ -72,7 +72,7 @@ impl Proxy {
             return self.listen(out, &message).await;
         }
         let params = message.params();
-        match json::get(&params, "requestState") {
+        match json::get(params, "requestState") {
             Some(handle) if ASKING.contains(&out.method.as_str()) => {
                 self.resume(handle, out, &message, call).await
             }
@@ -142,7 +142,7 @@ impl Proxy {
             return refuse("this requestState is unknown, expired, or of another request");
         };
         let params = message.params();
-        let answers = json::get(&params, "inputResponses").unwrap_or("{}");
+        let answers = json::get(params, "inputResponses").unwrap_or("{}");
         let client = Client::of(message, out, &self.passed_on(out));
         match waits {
             Waits::Answer(mut flight, ask) => {

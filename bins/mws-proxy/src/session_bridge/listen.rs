@@ -196,7 +196,7 @@ async fn hear(next: &mut Option<Ear>) -> Result<String, Fault> {
 /// The URIs in an acknowledgement; `None` when it does not say what was agreed to.
 fn granted(message: &Message<'_>) -> Option<BTreeSet<String>> {
     let params = message.params();
-    let agreed = json::get(&params, "notifications").and_then(json::members)?;
+    let agreed = json::get(params, "notifications").and_then(json::members)?;
     let uris = json::get(&agreed, "resourceSubscriptions").and_then(json::elements);
     let uris = uris.unwrap_or_default().into_iter().filter_map(json::string);
     Some(uris.map(std::borrow::Cow::into_owned).collect())

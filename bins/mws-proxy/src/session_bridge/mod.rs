@@ -173,7 +173,7 @@ pub(crate) fn told_over_session_bridge(talk: &Talk, message: &Message<'_>) {
         None => talk.answer(message),
         Some("notifications/cancelled") => {
             let params = message.params();
-            talk.cancel(json::get(&params, "requestId").unwrap_or_default());
+            talk.cancel(json::get(params, "requestId").unwrap_or_default());
         }
         // The stateless protocol has no other notification of the client's.
         Some(_) => {}
@@ -190,7 +190,7 @@ fn unsubscribe(talk: &Talk, message: &Message<'_>, id: &str) -> Reply {
 
 fn set_level(talk: &Talk, message: &Message<'_>, id: &str) -> Reply {
     let params = message.params();
-    let level = json::get(&params, "level").and_then(json::string);
+    let level = json::get(params, "level").and_then(json::string);
     match level.filter(|level| LEVELS.contains(&level.as_ref())) {
         Some(level) => {
             *lock(&talk.log_level) = Some(crate::edit::quote(&level));
@@ -205,7 +205,7 @@ fn set_level(talk: &Talk, message: &Message<'_>, id: &str) -> Reply {
 
 fn uri(message: &Message<'_>) -> Option<String> {
     let params = message.params();
-    json::get(&params, "uri").and_then(json::string).map(std::borrow::Cow::into_owned)
+    json::get(params, "uri").and_then(json::string).map(std::borrow::Cow::into_owned)
 }
 
 fn done(id: &str) -> Reply {

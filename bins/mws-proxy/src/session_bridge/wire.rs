@@ -25,7 +25,7 @@ impl Identity {
     /// Reads it from the client's `initialize`.
     pub(crate) fn of(initialize: &Message<'_>) -> Self {
         let params = initialize.params();
-        let object = |key| json::get(&params, key).filter(|text| json::members(text).is_some());
+        let object = |key| json::get(params, key).filter(|text| json::members(text).is_some());
         let info = object("clientInfo").map_or_else(client_info, |info| {
             let name = crate::rpc::client_name(Some(info)).unwrap_or_default();
             with(info, &[("name", quote(&format!("{}/{name}", crate::control::NAME)))])

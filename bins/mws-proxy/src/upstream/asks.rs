@@ -85,7 +85,7 @@ impl Mux {
     /// The upstream does not want to know any more.
     pub(super) fn withdraw(&self, message: &Message<'_>) {
         let params = message.params();
-        let Some(id) = json::get(&params, "requestId") else { return };
+        let Some(id) = json::get(params, "requestId") else { return };
         // It may end a request of ours, as it does with subscriptions: no more comes for it.
         let decoded = json::string(id).unwrap_or(id.into());
         if decoded.parse().is_ok_and(|number: u64| self.waiting().remove(&number).is_some()) {

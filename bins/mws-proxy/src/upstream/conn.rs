@@ -207,7 +207,7 @@ impl Conn {
             return self.write(message.text).await;
         }
         let params = message.params();
-        let Some(id) = json::get(&params, "requestId") else { return };
+        let Some(id) = json::get(params, "requestId") else { return };
         if let Some(number) = self.mux.number_of(id, owner) {
             let mut edits = Edits::of(message.text);
             edits.replace(id, number.to_string());

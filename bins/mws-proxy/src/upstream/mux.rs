@@ -223,7 +223,7 @@ impl Mux {
         let params = message.params();
         let meta = message.meta();
         let progress = (method == "notifications/progress")
-            .then(|| json::get(&params, "progressToken"))
+            .then(|| json::get(params, "progressToken"))
             .flatten();
         match method {
             "notifications/message" => self.log(message, origin),
