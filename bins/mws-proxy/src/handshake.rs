@@ -14,7 +14,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
-use crate::body::{BoxBody, Resumed, Rewritten};
+use crate::body::{self, BoxBody, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::control::Handshake;
@@ -261,7 +261,7 @@ impl Proxy {
         let body = read_whole(incoming, BODY_MAX).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
         let bytes = keep(&memory, text, &instructions).map_or_else(|| body.clone(), Bytes::from);
-        Ok(reply::edited(&parts, crate::body::full(bytes)))
+        Ok(reply::edited(&parts, body::full(bytes)))
     }
 }
 
@@ -320,26 +320,27 @@ async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
     let body = read_whole(body, BODY_MAX).await?;
     let is_error = Message::parse(&body).is_ok_and(|message| message.error.is_some());
     let refuses = is_error || status.is_client_error();
-    Ok((Reply::from_parts(parts, crate::body::full(body)), refuses))
+    Ok((Reply::from_parts(parts, body::full(body)), refuses))
 }
 
 /// Whether the first response on a stream is an error, and the stream from its beginning.
 async fn first_message(mut body: BoxBody) -> (bool, BoxBody) {
-    let (mut splitter, mut seen) = (Splitter::default(), Vec::new());
-    while seen.len() < BODY_MAX {
+    let (mut splitter, mut seen, mut size) = (Splitter::default(), Vec::new(), 0);
+    while size < BODY_MAX {
         let Some(Ok(frame)) = body.frame().await else { break };
-        let piece = frame.data_ref().map_or(&[][..], |data| data);
-        seen.extend_from_slice(piece);
-        splitter.push(piece);
+        let Ok(piece) = frame.into_data() else { continue };
+        splitter.push(&piece);
+        size += piece.len();
+        seen.push(piece);
         while let Some(event) = splitter.next_event() {
             let text = sse::data(&event).unwrap_or_default();
             let Ok(message) = Message::parse(text.as_bytes()) else { continue };
             if message.error.is_some() || message.result.is_some() {
-                return (message.error.is_some(), Resumed::boxed(seen.into(), body));
+                return (message.error.is_some(), body::replayed(seen, body));
             }
         }
     }
-    (false, Resumed::boxed(seen.into(), body))
+    (false, body::replayed(seen, body))
 }
 
 /// What came of opening the upstream's session.

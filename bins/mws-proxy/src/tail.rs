@@ -38,25 +38,21 @@ pub(crate) async fn settled(response: Reply) -> Result<Reply, Fault> {
         return Ok(response);
     }
     let (parts, mut incoming) = response.into_parts();
-    let (mut whole, mut size) = (Vec::<Bytes>::with_capacity(1), 0);
+    let (mut read, mut size) = (Vec::with_capacity(1), 0);
     while size <= WHOLE {
         let next = tokio::time::timeout(STANDSTILL, incoming.frame()).await.map_err(|_| {
             Fault::new(FaultKind::Timeout, "the upstream's answer stands still since 60 s")
         })?;
         let Some(frame) = next else {
-            let whole: Bytes = match whole.as_mut_slice() {
-                [one] => std::mem::take(one),
-                many => many.concat().into(),
-            };
-            return Ok(Response::from_parts(parts, body::full(whole)));
+            return Ok(Response::from_parts(parts, body::full(body::joined(read))));
         };
         let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
         if let Ok(data) = frame.map_err(cut)?.into_data() {
             size += data.len();
-            whole.push(data);
+            read.push(data);
         }
     }
-    Ok(Response::from_parts(parts, body::replayed(whole.into(), incoming)))
+    Ok(Response::from_parts(parts, body::replayed(read, incoming)))
 }
 
 /// The event stream that answers one request.
