@@ -12,11 +12,11 @@ use hyper::HeaderMap;
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::body::Messages;
+use crate::events::Events;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, INVALID_REQUEST, Message};
-use crate::sse;
+use crate::sse::{self, EVENT_MAX};
 
 /// Messages in one batch.
 const MOST: usize = 100;
@@ -40,7 +40,7 @@ struct Answering {
 
 enum Source {
     Json(Option<String>),
-    Events(Messages),
+    Stream(Events),
 }
 
 impl Proxy {
@@ -110,7 +110,7 @@ impl Batch {
         let single = self.proxy.single(self.headers.clone(), element, self.conn.as_deref());
         let reply = Box::pin(single).await;
         if reply::is_stream(reply.headers()) {
-            let source = Source::Events(Messages::of(reply.into_body()));
+            let source = Source::Stream(Events::of(reply.into_body(), EVENT_MAX));
             return Some(Answering { id, source });
         }
         let body = reply.into_body().collect().await.ok().map(|body| body.to_bytes());
@@ -124,7 +124,7 @@ impl Answering {
     async fn next(&mut self) -> Option<String> {
         match &mut self.source {
             Source::Json(text) => text.take(),
-            Source::Events(messages) => messages.next().await.ok().flatten(),
+            Source::Stream(events) => events.next_message().await.ok().flatten(),
         }
     }
 

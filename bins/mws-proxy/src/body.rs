@@ -14,11 +14,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use mws_catalog::json;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::sse::{self, EVENT_MAX, Splitter};
+use crate::sse::{EVENT_MAX, Splitter};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type BoxBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -242,43 +241,6 @@ impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F>
                     self.ready.extend(last.map(Bytes::from));
                 }
                 Poll::Pending => return Poll::Pending,
-            }
-        }
-    }
-}
-
-/// The messages of an event stream, one after the other.
-pub(crate) struct Messages {
-    body: BoxBody,
-    splitter: Splitter,
-}
-
-impl Messages {
-    pub(crate) fn of(body: BoxBody) -> Self {
-        Self { body, splitter: Splitter::default() }
-    }
-
-    /// The next one; `None` at the end. May be given up and asked again.
-    ///
-    /// # Errors
-    /// When the stream is cut off, or an event has no end.
-    pub(crate) async fn next(&mut self) -> Result<Option<String>, BoxError> {
-        loop {
-            while let Some(event) = self.splitter.next_event() {
-                if let Some(text) = sse::data(&event).filter(|text| !text.is_empty()) {
-                    return Ok(Some(text));
-                }
-            }
-            if self.splitter.len() > EVENT_MAX {
-                return Err("an event is too long".into());
-            }
-            match self.body.frame().await.transpose()? {
-                Some(frame) => self.splitter.push(frame.data_ref().map_or(&[][..], |data| data)),
-                // The last event may lack the line that ends it, but must be whole.
-                None => {
-                    let text = sse::data(&self.splitter.rest());
-                    return Ok(text.filter(|text| json::members(text).is_some()));
-                }
             }
         }
     }

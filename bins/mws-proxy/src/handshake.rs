@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
@@ -19,6 +18,7 @@ use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::control::Handshake;
 use crate::edit::Edits;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::forward::Outgoing;
 use crate::headers;
@@ -27,7 +27,7 @@ use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, MODERN, Message};
 use crate::session_bridge::initialize_result;
-use crate::sse::{self, Splitter};
+use crate::sse;
 use crate::stateless;
 use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
 
@@ -324,23 +324,21 @@ async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
 }
 
 /// Whether the first response on a stream is an error, and the stream from its beginning.
-async fn first_message(mut body: BoxBody) -> (bool, BoxBody) {
-    let (mut splitter, mut seen, mut size) = (Splitter::default(), Vec::new(), 0);
-    while size < BODY_MAX {
-        let Some(Ok(frame)) = body.frame().await else { break };
-        let Ok(piece) = frame.into_data() else { continue };
-        splitter.push(&piece);
-        size += piece.len();
-        seen.push(piece);
-        while let Some(event) = splitter.next_event() {
-            let text = sse::data(&event).unwrap_or_default();
-            let Ok(message) = Message::parse(text.as_bytes()) else { continue };
-            if message.error.is_some() || message.result.is_some() {
-                return (message.error.is_some(), body::replayed(seen, body));
-            }
-        }
+async fn first_message(body: BoxBody) -> (bool, BoxBody) {
+    let (mut events, mut read, mut size) = (Events::of(body, BODY_MAX), Vec::new(), 0);
+    let mut answer = None;
+    while answer.is_none()
+        && size < BODY_MAX
+        && let Ok(Some(event)) = events.next().await
+    {
+        let text = sse::data(&event).unwrap_or_default();
+        let message = Message::parse(text.as_bytes()).ok();
+        let message = message.filter(|m| m.error.is_some() || m.result.is_some());
+        answer = message.map(|message| message.error.is_some());
+        size += event.len();
+        read.push(Bytes::from(event));
     }
-    (false, body::replayed(seen, body))
+    (answer == Some(true), events.again(read))
 }
 
 /// What came of opening the upstream's session.

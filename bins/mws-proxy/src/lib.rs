@@ -22,6 +22,7 @@ mod control;
 mod crossing;
 mod current;
 mod edit;
+mod events;
 mod fault;
 mod finder;
 mod forward;

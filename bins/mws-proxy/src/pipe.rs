@@ -18,14 +18,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::body::{BoxBody, Messages};
+use crate::body::BoxBody;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::current::Current;
+use crate::events::Events;
 use crate::headers;
 use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_VERSION, Message};
+use crate::sse::EVENT_MAX;
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 16 * 1024 * 1024;
@@ -245,8 +247,8 @@ impl Client {
     }
 
     async fn pass_stream(&self, body: BoxBody) {
-        let mut messages = Messages::of(body);
-        while let Ok(Some(text)) = messages.next().await {
+        let mut events = Events::of(body, EVENT_MAX);
+        while let Ok(Some(text)) = events.next_message().await {
             self.write(&text);
         }
     }

@@ -10,14 +10,15 @@ use bytes::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
-use crate::body::Messages;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::control;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::proxy::Proxy;
 use crate::reply;
 use crate::rpc::{Era, MODERN, Message};
+use crate::sse::EVENT_MAX;
 use crate::upstream::{Http, Link, Pending, ended, read_whole};
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
@@ -27,7 +28,7 @@ pub(crate) enum Leg {
     /// The answer alone.
     Whole(Option<String>),
     /// An event stream.
-    Events(Messages),
+    Stream(Events),
     /// Lines of a process.
     Lines(Pending),
 }
@@ -65,7 +66,7 @@ impl Leg {
         proxy.note_refusal(&response, started);
         let (parts, body) = response.into_parts();
         if reply::is_stream(&parts.headers) && parts.status.is_success() {
-            return Ok(Self::Events(Messages::of(body)));
+            return Ok(Self::Stream(Events::of(body, EVENT_MAX)));
         }
         let body = read_whole(body, BODY_MAX).await?;
         let is_answer =
@@ -95,7 +96,7 @@ impl Leg {
         match self {
             Self::Whole(answer) => answer.take().ok_or_else(cut),
             Self::Lines(pending) => pending.messages.recv().await.ok_or_else(ended),
-            Self::Events(messages) => messages.next().await.map_err(|_| cut())?.ok_or_else(cut),
+            Self::Stream(events) => events.next_message().await.map_err(|_| cut())?.ok_or_else(cut),
         }
     }
 }

@@ -9,17 +9,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Notify;
 
-use crate::body::BoxBody;
 use crate::control;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::reply::{self, Reply};
 use crate::rpc::Message;
-use crate::sse::{self, Splitter};
+use crate::sse;
 use crate::upstream::answer::{read_whole, refused_session};
 use crate::upstream::http::Sender;
 use crate::upstream::mux::Mux;
@@ -116,13 +115,13 @@ impl Post {
     }
 
     /// Takes in a stream that is open already; its end is the end of the session.
-    pub(super) fn follow(&self, mux: &Arc<Mux>, body: BoxBody, splitter: Splitter) {
+    pub(super) fn follow(&self, mux: &Arc<Mux>, events: Events) {
         self.listening.store(true, Ordering::Relaxed);
         let (mux, ended) = (Arc::downgrade(mux), Arc::clone(&self.ended));
         tokio::spawn(async move {
-            let mut stream = Stream { body, splitter };
+            let mut events = events.up_to(BODY_MAX);
             let all = async {
-                while let Some(event) = stream.next().await {
+                while let Ok(Some(event)) = events.next().await {
                     let Some(mux) = mux.upgrade() else { return };
                     take_in(&mux, &event, None);
                 }
@@ -173,26 +172,6 @@ fn unreadable(status: StatusCode) -> Fault {
     Fault::new(FaultKind::Http, what)
 }
 
-struct Stream {
-    body: BoxBody,
-    splitter: Splitter,
-}
-
-impl Stream {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(event) = self.splitter.next_event() {
-                return Some(event);
-            }
-            let frame = self.body.frame().await?.ok()?;
-            self.splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-            if self.splitter.len() > BODY_MAX {
-                return None;
-            }
-        }
-    }
-}
-
 fn take_in(mux: &Arc<Mux>, event: &[u8], origin: Option<u64>) {
     if let Some(text) = sse::data(event).filter(|text| !text.is_empty()) {
         mux.take_in(text.as_bytes(), origin);
@@ -231,14 +210,14 @@ impl Place {
 
 /// Takes in the answer to one request, until the response is there or nobody waits for it.
 async fn pump(first: Reply, number: u64, mux: &Arc<Mux>, sender: &Sender, own: &HeaderMap) {
-    let mut stream = Stream { body: first.into_body(), splitter: Splitter::default() };
+    let mut events = Events::of(first.into_body(), BODY_MAX);
     let (mut place, mut failures) = (Place::default(), 0);
     while mux.is_waiting(number) {
         let event = tokio::select! {
-            event = stream.next() => event,
+            event = events.next() => event,
             () = mux.given_up(number) => return,
         };
-        if let Some(event) = event {
+        if let Ok(Some(event)) = event {
             failures = 0;
             place.see(&event);
             mux.room(number).await;
@@ -253,7 +232,7 @@ async fn pump(first: Reply, number: u64, mux: &Arc<Mux>, sender: &Sender, own: &
         let headers = place.headers(own);
         match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
-                stream = Stream { body: response.into_body(), splitter: Splitter::default() };
+                events = Events::of(response.into_body(), BODY_MAX);
             }
             Ok(_) => break,
             Err(_) => {}
@@ -269,9 +248,8 @@ async fn listen(mux: Weak<Mux>, sender: Sender, own: HeaderMap) {
         let headers = place.headers(&own);
         match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
-                let mut stream =
-                    Stream { body: response.into_body(), splitter: Splitter::default() };
-                while let Some(event) = stream.next().await {
+                let mut events = Events::of(response.into_body(), BODY_MAX);
+                while let Ok(Some(event)) = events.next().await {
                     failures = 0;
                     place.see(&event);
                     let Some(mux) = mux.upgrade() else { return };

@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use mws_catalog::json;
 
-use crate::body::BoxBody;
 use crate::caller::SESSION_ID;
 use crate::control::Handshake;
 use crate::edit::quote;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::reply::{self, Reply};
 use crate::rpc::{Era, Message};
-use crate::sse::{self, Splitter};
+use crate::sse;
 use crate::upstream::answer::answer_in;
 use crate::upstream::asks::Whom;
 use crate::upstream::client_info;
@@ -91,32 +90,26 @@ pub(super) async fn connect_sse(
         let what = format!("the upstream answered a GET with HTTP {}", status.as_u16());
         return Err(Fault::new(FaultKind::Http, format!("{what} and no event stream")));
     }
-    let greeting = tokio::time::timeout(GREETING, endpoint(response.into_body())).await;
-    let (target, body, splitter) = greeting.map_err(|_| silent())??;
+    let mut events = Events::of(response.into_body(), EVENT_MAX);
+    let greeting = tokio::time::timeout(GREETING, endpoint(&mut events)).await;
+    let target = greeting.map_err(|_| silent())??;
     let sender =
         resolve(sender.uri(), &target).and_then(|uri| sender.at(uri)).ok_or_else(|| {
             Fault::new(FaultKind::Protocol, "the upstream sends messages to another host")
         })?;
     let post = Post::new(sender, HeaderMap::new(), None);
-    Ok(Conn::following(post, whom, Arc::clone(notices), body, splitter))
+    Ok(Conn::following(post, whom, Arc::clone(notices), events))
 }
 
-/// The first event, which must be `endpoint`, and what is left of the stream.
-async fn endpoint(mut body: BoxBody) -> Result<(String, BoxBody, Splitter), Fault> {
-    let mut splitter = Splitter::default();
+/// The first event, which must be `endpoint`.
+async fn endpoint(events: &mut Events) -> Result<String, Fault> {
     let unfit = || Fault::new(FaultKind::Protocol, "the upstream's stream names no endpoint");
     loop {
-        while let Some(event) = splitter.next_event() {
-            match (sse::field(&event, "event").as_deref(), sse::data(&event)) {
-                (Some("endpoint"), Some(target)) => return Ok((target, body, splitter)),
-                (_, Some(_)) => return Err(unfit()),
-                (_, None) => {}
-            }
-        }
-        let frame = body.frame().await.ok_or_else(unfit)?.map_err(|_| unfit())?;
-        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-        if splitter.len() > EVENT_MAX {
-            return Err(unfit());
+        let event = events.next().await.ok().flatten().ok_or_else(unfit)?;
+        match (sse::field(&event, "event").as_deref(), sse::data(&event)) {
+            (Some("endpoint"), Some(target)) => return Ok(target),
+            (_, Some(_)) => return Err(unfit()),
+            (_, None) => {}
         }
     }
 }
