@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
@@ -99,7 +98,7 @@ impl Proxy {
         }
         let result = bridge::in_version_of(&initialize_result(&shaken.result), message);
         let reply = self.opened(message, id, &result, caller, None);
-        let session = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        let session = headers::text(reply.headers(), SESSION_ID);
         if let Some(own) = session.and_then(|session| self.sessions.own(session)) {
             own.talk();
         }
@@ -182,7 +181,7 @@ impl Proxy {
                 return Ok(self.own_session(message, id, &shaken, caller));
             }
         }
-        let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        let session = headers::text(response.headers(), SESSION_ID);
         if let Some(session) = session {
             self.sessions.remember(session, &caller.client);
         }
@@ -355,8 +354,7 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
     let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
     let version = json::get(message.params(), "protocolVersion").and_then(json::string);
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut headers);
     let sent = http.send(Method::POST, headers.clone(), as_ours(&message).into());
     let (response, refuses) = refuses_sessions(sent.await?).await?;
     let status = response.status();
@@ -365,7 +363,7 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
         let fault = Fault::new(FaultKind::Http, what);
         return if refuses { Ok(Opened::Refused(fault)) } else { Err(fault) };
     }
-    let id = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let id = headers::text(response.headers(), SESSION_ID).map(str::to_owned);
     read_whole(response.into_body(), BODY_MAX).await?;
     headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or("2025-11-25"));
     if let Some(id) = &id {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
 use tokio::io::AsyncWriteExt;
@@ -183,8 +183,7 @@ impl Client {
     /// The headers that a client over HTTP would send with this message.
     fn headers(&self, message: Option<&Message<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
-        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers::set_kinds(&mut map);
         let meta = message.map(Message::meta).unwrap_or_default();
         if let Some(version) = json::get(&meta, META_VERSION).and_then(json::string) {
             let Some(message) = message else { return map };
@@ -206,7 +205,7 @@ impl Client {
 
     /// Keeps the session that an answer to `initialize` opened.
     fn learn(&self, reply: &Reply, initialize: &str) {
-        let id = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let id = headers::text(reply.headers(), SESSION_ID).map(str::to_owned);
         let message = Message::parse(initialize.as_bytes()).ok();
         let params = message.as_ref().map(Message::params).unwrap_or_default();
         let version = json::get(params, "protocolVersion").and_then(json::string);

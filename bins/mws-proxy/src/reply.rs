@@ -54,19 +54,19 @@ pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
 
 /// True for a body that is an event stream.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = headers::text(headers, CONTENT_TYPE);
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// True for a client that reads event streams.
 pub(crate) fn takes_streams(headers: &HeaderMap) -> bool {
-    let kinds = headers.get(ACCEPT).and_then(|v| v.to_str().ok());
+    let kinds = headers::text(headers, ACCEPT);
     kinds.is_some_and(|kinds| kinds.contains("text/event-stream"))
 }
 
 /// True for a JSON body.
 pub(crate) fn is_json(reply: &Reply) -> bool {
-    let kind = reply.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = headers::text(reply.headers(), CONTENT_TYPE);
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
@@ -112,8 +111,7 @@ fn stateless_headers(
     for name in [SESSION_ID, "last-event-id"] {
         map.remove(name);
     }
-    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut map);
     headers::set(&mut map, PROTOCOL_VERSION, MODERN);
     headers::mirror(&mut map, message, proxy.shelf.last().as_ref().map(|tools| &tools.catalog));
     map

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Uri};
 use mws_catalog::json;
 
@@ -218,7 +218,7 @@ impl Http {
                 if is_initialize(&text) {
                     no_post.store(session::refuses_post(&response), Ordering::Relaxed);
                 }
-                let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+                let session = headers::text(response.headers(), SESSION_ID);
                 if let Some(session) = session {
                     lock(&seen).session_id = Some(session.to_owned());
                 }
@@ -366,8 +366,7 @@ pub(super) fn own_headers(
 ) -> HeaderMap {
     let mut map = HeaderMap::new();
     map.extend(lent.map(|value| (AUTHORIZATION, value)));
-    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut map);
     headers::set(&mut map, headers::INSTANCE, headers::instance());
     if let Some(session) = session {
         headers::set(&mut map, SESSION_ID, session);

@@ -9,13 +9,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Notify;
 
 use crate::control;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
+use crate::headers;
 use crate::reply::{self, Reply};
 use crate::rpc::Message;
 use crate::sse;
@@ -60,7 +61,7 @@ impl Post {
         number: Option<u64>,
         extra: HeaderMap,
     ) -> Result<(), Fault> {
-        let headers = self.headers(extra, "application/json, text/event-stream");
+        let headers = self.headers(extra);
         let sent = self.sender.send(Method::POST, headers, text.into(), None).await?;
         let response = match refused_session(sent, self.session.as_deref()).await? {
             Ok(response) => response,
@@ -104,7 +105,7 @@ impl Post {
             return;
         }
         let (sender, ended) = (self.sender.clone(), Arc::clone(&self.ended));
-        let headers = self.headers(HeaderMap::new(), "text/event-stream");
+        let headers = self.headers(HeaderMap::new());
         let mux = Arc::downgrade(mux);
         tokio::spawn(async move {
             tokio::select! {
@@ -142,20 +143,19 @@ impl Post {
     pub(super) async fn delete(&self) {
         self.end();
         if self.session.is_some() {
-            let headers = self.headers(HeaderMap::new(), "application/json");
+            let headers = self.headers(HeaderMap::new());
             let _ =
                 self.sender.send(Method::DELETE, headers, Bytes::new(), Some(LAST_TIMEOUT)).await;
         }
     }
 
-    fn headers(&self, mut map: HeaderMap, accept: &'static str) -> HeaderMap {
+    fn headers(&self, mut map: HeaderMap) -> HeaderMap {
         let mirrors: Vec<_> =
             map.keys().filter(|name| name.as_str().starts_with("mcp-")).cloned().collect();
         for name in mirrors {
             map.remove(name);
         }
-        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        map.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers::set_kinds(&mut map);
         for (name, value) in &self.headers {
             // The credentials of this client, where they are passed on, go before those of another.
             if name != AUTHORIZATION || !map.contains_key(AUTHORIZATION) {

@@ -16,6 +16,7 @@ use crate::control::Handshake;
 use crate::edit::quote;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
+use crate::headers;
 use crate::reply::{self, Reply};
 use crate::rpc::{Era, Message};
 use crate::sse;
@@ -55,7 +56,7 @@ pub(super) async fn open(
     let headers = own_headers(initialize, None, None, lent.clone());
     let response =
         sender.send(Method::POST, headers, initialize.to_owned().into(), Some(STEP)).await?;
-    let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+    let session = headers::text(response.headers(), SESSION_ID);
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
     let shaken = shaken(&answer.map_err(|_| silent())??)?;
