@@ -77,11 +77,8 @@ impl Proxy {
         let is_known = known.initialize.is_some() || known.discover.is_some();
         let first_start = matches!(self.upstream.link(), Link::Stdio(_)) && !is_known;
         let patience = if first_start { FIRST_PATIENCE } else { PATIENCE };
-        tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
-            let after = patience.as_secs();
-            let what = format!("the upstream did not answer in {after} s");
-            Err(Fault::new(FaultKind::Timeout, what))
-        })
+        let answer = tokio::time::timeout(patience, answer).await;
+        answer.unwrap_or_else(|_| Err(Fault::silent(patience)))
     }
 
     /// A session of our own in front of an upstream that said this of itself.

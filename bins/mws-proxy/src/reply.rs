@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use crate::body::{self, BoxBody, Channel, Observed};
 use crate::call::{CallWatch, OpenCall};
 use crate::caller::SESSION_ID;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::headers;
 use crate::rpc::{self, SERVER_ERROR};
 use crate::sse;
@@ -180,9 +180,7 @@ async fn next(pending: &mut Pending, silence: Duration) -> Result<String, Fault>
         Ok(next) => next.ok_or_else(ended),
         Err(_) => {
             pending.give_up();
-            let after = silence.as_secs();
-            let what = format!("the upstream process did not answer in {after} s");
-            Err(Fault::new(FaultKind::Timeout, what))
+            Err(Fault::silent(silence))
         }
     }
 }

@@ -149,8 +149,7 @@ impl Body for Answering {
                 }
             }
             Poll::Pending if open && self.alarm.as_mut().poll(cx).is_ready() => {
-                let seconds = self.silence.as_secs();
-                let why = format!("the upstream did not answer in {seconds} s");
+                let why = Fault::silent(self.silence).message;
                 return self.finish(&why);
             }
             Poll::Ready(_) | Poll::Pending => {}

@@ -139,11 +139,7 @@ impl Flight {
 
     async fn next(&mut self) -> Result<Step, Fault> {
         loop {
-            let silent = |_| {
-                let seconds = self.silence.as_secs();
-                let what = format!("the upstream did not answer in {seconds} s");
-                Fault::new(FaultKind::Timeout, what)
-            };
+            let silent = |_| Fault::silent(self.silence);
             let next = tokio::time::timeout(self.silence, self.pending.messages.recv()).await;
             let text = next.map_err(silent)?.ok_or_else(ended)?;
             let Ok(message) = Message::parse(text.as_bytes()) else { continue };

@@ -85,8 +85,7 @@ impl Leg {
         if !matches!(self, Self::Lines(_)) {
             return self.next().await;
         }
-        let silent = |_| Fault::new(FaultKind::Timeout, "the upstream process does not answer");
-        tokio::time::timeout(limit, self.next()).await.map_err(silent)?
+        tokio::time::timeout(limit, self.next()).await.map_err(|_| Fault::silent(limit))?
     }
 
     /// The next message.

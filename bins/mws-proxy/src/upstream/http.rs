@@ -224,7 +224,7 @@ impl Http {
                 }
                 let Some(id) = request_id(&text) else { return Ok(None) };
                 let answer = tokio::time::timeout(PROBE_TIMEOUT, answer_in(response, &id)).await;
-                let answer = answer.unwrap_or_else(|_| Err(silent(PROBE_TIMEOUT)))?;
+                let answer = answer.unwrap_or_else(|_| Err(Fault::silent(PROBE_TIMEOUT)))?;
                 lock(&seen).version = negotiated(&answer);
                 Ok(Some(answer))
             })
@@ -327,7 +327,7 @@ impl Sender {
             Some(Err(Failed::Closed)) => {
                 Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
             }
-            None => Err(silent(timeout)),
+            None => Err(Fault::silent(timeout)),
         }
     }
 
@@ -344,10 +344,6 @@ impl Sender {
             format!("cannot reach the upstream at {host}{port}: {cause}"),
         )
     }
-}
-
-fn silent(after: Duration) -> Fault {
-    Fault::new(FaultKind::Timeout, format!("the upstream did not answer in {} s", after.as_secs()))
 }
 
 /// `result.protocolVersion` of an answer to `initialize`.

@@ -59,7 +59,7 @@ pub(super) async fn open(
     let session = headers::text(response.headers(), SESSION_ID);
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
-    let shaken = shaken(&answer.map_err(|_| silent())??)?;
+    let shaken = shaken(&answer.map_err(|_| Fault::silent(STEP))??)?;
     let headers = own_headers(INITIALIZED, session.as_deref(), Some(&shaken.version), lent);
     let sent = sender.send(Method::POST, headers.clone(), INITIALIZED.into(), Some(STEP)).await?;
     drop(sent);
@@ -70,7 +70,7 @@ pub(super) async fn open(
 /// Opens a session in a conversation that is there already.
 pub(super) async fn greet(conn: &Conn, initialize: &str) -> Result<Handshake, Fault> {
     let answer = tokio::time::timeout(STEP, conn.ask(initialize)).await;
-    let shaken = shaken(&answer.map_err(|_| silent())??)?;
+    let shaken = shaken(&answer.map_err(|_| Fault::silent(STEP))??)?;
     if let Ok(initialized) = Message::parse(INITIALIZED.as_bytes()) {
         conn.notify(&initialized, "own").await;
     }
@@ -93,7 +93,7 @@ pub(super) async fn connect_sse(
     }
     let mut events = Events::of(response.into_body(), EVENT_MAX);
     let greeting = tokio::time::timeout(GREETING, endpoint(&mut events)).await;
-    let target = greeting.map_err(|_| silent())??;
+    let target = greeting.map_err(|_| Fault::silent(GREETING))??;
     let sender =
         resolve(sender.uri(), &target).and_then(|uri| sender.at(uri)).ok_or_else(|| {
             Fault::new(FaultKind::Protocol, "the upstream sends messages to another host")
@@ -160,10 +160,6 @@ fn shaken(answer: &str) -> Result<Handshake, Fault> {
 
 fn id_of(text: &str) -> String {
     Message::parse(text.as_bytes()).ok().and_then(|m| m.id).unwrap_or("0").to_owned()
-}
-
-fn silent() -> Fault {
-    Fault::new(FaultKind::Timeout, "the upstream did not answer in time")
 }
 
 #[cfg(test)]
