@@ -15,7 +15,7 @@ use mws_catalog::json;
 use crate::body::{self, BoxBody, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::control::Handshake;
+use crate::control::{Handshake, INITIALIZED, SESSION_VERSION};
 use crate::edit::Edits;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
@@ -24,7 +24,7 @@ use crate::headers;
 use crate::memory::Memory;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
-use crate::rpc::{self, Era, MODERN, Message};
+use crate::rpc::{self, Era, Message};
 use crate::session_bridge::initialize_result;
 use crate::sse;
 use crate::stateless;
@@ -265,18 +265,8 @@ impl Proxy {
 fn keep(memory: &Memory, text: &str, instructions: &str) -> Option<String> {
     let message = Message::parse(text.as_bytes()).ok()?;
     let result = message.result?;
-    let members = json::members(result)?;
-    let version = json::get(&members, "protocolVersion").and_then(json::string);
-    let shaken = match version {
-        Some(version) => Handshake {
-            era: Era::Session,
-            version: version.into_owned(),
-            result: result.to_owned(),
-        },
-        None => {
-            Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }
-        }
-    };
+    json::members(result)?;
+    let shaken = Handshake::of_session(result).unwrap_or_else(|| Handshake::stateless(result));
     memory.keep(&shaken, false);
     let mut edits = Edits::of(text);
     edits.replace(result, bridge::with_ours(result, instructions));
@@ -362,12 +352,10 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
     }
     let id = headers::text(response.headers(), SESSION_ID).map(str::to_owned);
     read_whole(response.into_body(), BODY_MAX).await?;
-    headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or("2025-11-25"));
+    headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or(SESSION_VERSION));
     if let Some(id) = &id {
         headers::set(&mut headers, SESSION_ID, id);
     }
-    let initialized =
-        Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    http.send(Method::POST, headers, initialized).await?;
+    http.send(Method::POST, headers, INITIALIZED.into()).await?;
     Ok(Opened::Session(id))
 }

@@ -3,7 +3,6 @@
 //! Invariant: bodies are sent and received as bytes; the Host is that of the configured URL.
 //! Deliberately absent: HTTP/2, redirects, cookies.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -225,7 +224,8 @@ impl Http {
                 let Some(id) = request_id(&text) else { return Ok(None) };
                 let answer = tokio::time::timeout(PROBE_TIMEOUT, answer_in(response, &id)).await;
                 let answer = answer.unwrap_or_else(|_| Err(Fault::silent(PROBE_TIMEOUT)))?;
-                lock(&seen).version = negotiated(&answer);
+                let result = Message::parse(answer.as_bytes()).ok().and_then(|m| m.result);
+                lock(&seen).version = result.and_then(control::session_version);
                 Ok(Some(answer))
             })
         })
@@ -344,13 +344,6 @@ impl Sender {
             format!("cannot reach the upstream at {host}{port}: {cause}"),
         )
     }
-}
-
-/// `result.protocolVersion` of an answer to `initialize`.
-fn negotiated(answer: &str) -> Option<String> {
-    let result = Message::parse(answer.as_bytes()).ok()?.result?;
-    let members = json::members(result)?;
-    json::string(json::get(&members, "protocolVersion")?).map(Cow::into_owned)
 }
 
 /// Headers of a message of our own; `version` is the negotiated one.

@@ -9,16 +9,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
-use mws_catalog::json;
 
 use crate::caller::SESSION_ID;
-use crate::control::Handshake;
+use crate::control::{Handshake, INITIALIZED};
 use crate::edit::quote;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::reply::{self, Reply};
-use crate::rpc::{Era, Message};
+use crate::rpc::Message;
 use crate::sse;
 use crate::upstream::answer::answer_in;
 use crate::upstream::asks::Whom;
@@ -34,7 +33,6 @@ const STEP: Duration = Duration::from_secs(30);
 /// For the first event of a stream.
 const GREETING: Duration = Duration::from_secs(5);
 const EVENT_MAX: usize = 64 * 1024;
-pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// An `initialize` of our own on behalf of a client with these capabilities.
 pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
@@ -151,11 +149,8 @@ fn shaken(answer: &str) -> Result<Handshake, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let message = Message::parse(answer.as_bytes()).map_err(|why| unfit(&why))?;
     let result = message.result.ok_or_else(|| unfit("the upstream refused to open a session"))?;
-    let members = json::members(result).unwrap_or_default();
-    let version = json::get(&members, "protocolVersion").and_then(json::string);
-    let version = version.ok_or_else(|| unfit("the upstream named no protocol version"))?;
-    let version = version.into_owned();
-    Ok(Handshake { era: Era::Session, version, result: result.to_owned() })
+    let shaken = Handshake::of_session(result);
+    shaken.ok_or_else(|| unfit("the upstream named no protocol version"))
 }
 
 fn id_of(text: &str) -> String {
