@@ -15,6 +15,7 @@ use mws_catalog::json;
 use crate::body::{self, BoxBody, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::can::Can;
 use crate::control::{Handshake, INITIALIZED, SESSION_VERSION};
 use crate::edit::Edits;
 use crate::events::Events;
@@ -64,7 +65,7 @@ impl Proxy {
             let result = bridge::in_version_of(&result, message);
             let sessions =
                 matches!(self.upstream.link(), Link::Stdio(stdio) if !stdio.is_stateless());
-            let own = sessions && rpc::can_be_asked(message);
+            let own = sessions && !Can::of_initialize(message).is_nothing();
             let own = own.then(|| self.upstream.own(as_ours(message)));
             self.opened(message, id, &result, &caller, own)
         })
@@ -128,7 +129,7 @@ impl Proxy {
         caller: &Caller,
     ) -> Result<Reply, Fault> {
         let id = message.id.unwrap_or("null");
-        if rpc::can_be_asked(message) && !stdio.is_stateless() {
+        if !Can::of_initialize(message).is_nothing() && !stdio.is_stateless() {
             let own = self.upstream.own(as_ours(message));
             match own.open(stdio).await {
                 Err(fault) if fault.kind == FaultKind::Protocol => {}

@@ -14,6 +14,7 @@ mod body;
 mod bridge;
 mod call;
 mod caller;
+mod can;
 mod catalog;
 mod check;
 mod cli;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use mws_catalog::json;
 use tokio::sync::mpsc;
 
+use super::ASKING;
 use super::parked::Waits;
-use super::{ASKING, Can};
 use crate::bridge;
 use crate::call::OpenCall;
+use crate::can::Can;
 use crate::edit::{Object, quote};
 use crate::fault::{Fault, FaultKind};
 use crate::proxy::Proxy;
@@ -160,7 +161,7 @@ impl Flight {
     /// The question, where this client can be asked it now.
     fn question(&self, method: &str, id: &str, message: &Message<'_>) -> Option<Ask> {
         let may = ASKING.contains(&self.method.as_str());
-        if !may || !self.can.answers(method, message.params) {
+        if !may || self.can.answers(method, message.params).is_err() {
             return None;
         }
         let request = as_request(method, message.params);
@@ -194,7 +195,7 @@ impl Flight {
             let mut params = Object::of(Some(elicitation));
             params.set_default("mode", "\"url\"");
             let params = params.to_json();
-            if !self.can.answers("elicitation/create", Some(&params)) {
+            if self.can.answers("elicitation/create", Some(&params)).is_err() {
                 return None;
             }
             let request = as_request("elicitation/create", Some(&params));
