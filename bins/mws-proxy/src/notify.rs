@@ -5,7 +5,7 @@
 //! Deliberately absent: what the upstream says of its own list. That passes in any case.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -82,17 +82,19 @@ pub(crate) fn asks_for_tools(message: &Message<'_>) -> bool {
     json::get(&wanted, "toolsListChanged") == Some("true")
 }
 
-/// Looks for changes of the listing until the program ends.
-pub(crate) async fn watch(proxy: Arc<Proxy>) {
-    let Some(notifier) = &proxy.notifier else { return };
+/// Looks for changes of the listing as long as this proxy is in force. It does not keep it: one that
+/// was replaced by another configuration goes, and its listeners hear the other.
+pub(crate) async fn watch(proxy: Weak<Proxy>) {
     let mut told = None;
-    loop {
+    while let Some(proxy) = proxy.upgrade() {
+        let Some(notifier) = &proxy.notifier else { return };
         let listing = proxy.listing(proxy.shelf.last().as_ref());
         let changed = |told: &String| told != listing.result(Era::Session);
         if told.as_ref().is_some_and(changed) {
             notifier.announce();
         }
         told = Some(listing.result(Era::Session).to_owned());
+        drop(proxy);
         tokio::time::sleep(PERIOD).await;
     }
 }
