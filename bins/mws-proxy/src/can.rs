@@ -58,7 +58,7 @@ impl Can {
         let declared = self.0.iter().find(|(own, _)| *own == name);
         match mode {
             Some(mode) if declared.is_none_or(|(_, value)| !has_mode(value, &mode)) => {
-                Err(format!("elicitation by {mode}"))
+                Err(format!("elicitation by {}", if mode == "url" { "URL" } else { &mode }))
             }
             None if declared.is_none() => Err(name.to_owned()),
             _ => Ok(()),
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(got.is_ok(), want, "{capabilities} {method} {params:?}");
         }
         let lacks = can("{}").answers("elicitation/create", url);
-        assert_eq!(lacks, Err("elicitation by url".to_owned()));
+        assert_eq!(lacks, Err("elicitation by URL".to_owned()));
     }
 
     #[test]

@@ -194,7 +194,7 @@ mod tests {
         let (by_form, by_url) = (r#"{"elicitation":{}}"#, r#"{"elicitation":{"url":{}}}"#);
         for (capabilities, question, lacks) in [
             (by_url, FORM, Some("elicitation by form")),
-            (by_form, URL, Some("elicitation by url")),
+            (by_form, URL, Some("elicitation by URL")),
             ("{}", r#"{"method":"roots/list"}"#, Some("roots")),
             (by_form, FORM, None),
             (by_url, URL, None),
