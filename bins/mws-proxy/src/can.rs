@@ -47,20 +47,21 @@ impl Can {
     /// Whether the client declared that it answers this.
     ///
     /// # Errors
-    /// What it did not declare, in words.
+    /// What it does not answer and why, in words.
     pub(crate) fn answers(&self, method: &str, params: Option<&str>) -> Result<(), String> {
         let (name, mode) = match method {
             "elicitation/create" => ("elicitation", Some(mode(params))),
             "sampling/createMessage" => ("sampling", None),
             "roots/list" => ("roots", None),
-            _ => return Err(format!("{method:?}")),
+            _ => return Err(format!("{method:?}, which is not known")),
         };
+        let lacks = |what: &str| Err(format!("{what}, which this client does not offer"));
         let declared = self.0.iter().find(|(own, _)| *own == name);
         match mode {
             Some(mode) if declared.is_none_or(|(_, value)| !has_mode(value, &mode)) => {
-                Err(format!("elicitation by {}", if mode == "url" { "URL" } else { &mode }))
+                lacks(&format!("elicitation by {}", if mode == "url" { "URL" } else { &mode }))
             }
-            None if declared.is_none() => Err(name.to_owned()),
+            None if declared.is_none() => lacks(name),
             _ => Ok(()),
         }
     }
@@ -106,7 +107,7 @@ mod tests {
             assert_eq!(got.is_ok(), want, "{capabilities} {method} {params:?}");
         }
         let lacks = can("{}").answers("elicitation/create", url);
-        assert_eq!(lacks, Err("elicitation by URL".to_owned()));
+        assert!(lacks.is_err_and(|why| why.contains("elicitation by URL, which")));
     }
 
     #[test]

@@ -85,9 +85,8 @@ impl Questions {
         }
         let can = Can::of(Some(&talk.client.capabilities));
         for (_, method, params) in &self.list {
-            can.answers(method, params.as_deref()).map_err(|what| {
-                Unmet(format!("the server asks for {what}, which this client does not offer"))
-            })?;
+            let unmet = |why| Unmet(format!("the server asks for {why}"));
+            can.answers(method, params.as_deref()).map_err(unmet)?;
         }
         let mut open = Open { talk, to_client, ids: Vec::new() };
         let mut waiting = Vec::new();
