@@ -4,7 +4,8 @@
 //! Deliberately absent: rewriting of the query.
 
 use crate::index::{Index, Variant};
-use crate::vectors::{Meant, Row};
+use crate::rows::Wide;
+use crate::vectors::Meant;
 use crate::words::{self, Word};
 use crate::{tables, verbs};
 
@@ -32,7 +33,7 @@ pub(crate) struct Query {
     /// Whether it is of the form `backend words`: a backend first, then few words.
     pub(crate) only_backends: bool,
     /// Where word vectors place the whole query.
-    pub(crate) row: Option<Row>,
+    pub(crate) row: Option<Wide>,
 }
 
 #[derive(Debug)]

@@ -126,16 +126,22 @@ impl Index {
     fn nearest_names(&self, text: &str) -> Vec<u32> {
         let wanted = words::fold(text.trim_end_matches('*'));
         let mut near: Vec<(usize, u32)> = Vec::new();
-        for (tool, entry) in (0..).zip(&self.tools) {
-            let part = entry.name.get(entry.part as usize..).unwrap_or_default();
-            let slips = [entry.name.as_str(), part]
-                .into_iter()
-                .filter_map(|name| spelling::slips(&wanted, &words::fold(name)));
-            near.extend(slips.min().map(|slips| (slips, tool)));
-        }
+        self.lookup.name_shapes.near(&wanted, spelling::most_slips(&wanted), &mut |place| {
+            let tool = place / 2;
+            let Some(entry) = self.tools.get(tool as usize) else { return };
+            let from = if place % 2 == 0 { 0 } else { entry.part };
+            let name = entry.name.get(from as usize..).unwrap_or_default();
+            let slips = spelling::slips(&wanted, &words::fold(name));
+            near.extend(slips.map(|slips| (slips, tool)));
+        });
         near.sort_unstable();
-        near.truncate(MOST_MEANT);
-        near.into_iter().map(|(_, tool)| tool).collect()
+        let mut tools = Vec::new();
+        for (_, tool) in near {
+            if tools.len() < MOST_MEANT && !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        tools
     }
 
     /// The tools of that name. A single plain word that several backends use as a name is no name

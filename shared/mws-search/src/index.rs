@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::Writer;
 use crate::document::{self, Analyser, Document};
-use crate::spelling::Shape;
+use crate::shape::Shapes;
 use crate::vectors::Vectors;
 use crate::{tables, words};
 
@@ -75,8 +75,10 @@ pub(crate) struct Lookup {
     pub(crate) names: Vec<(u64, u32)>,
     /// Hash of a surface → its place.
     pub(crate) surfaces: Map<u64, u32>,
-    /// The letters of each surface.
-    pub(crate) masks: Vec<Shape>,
+    /// What surfaces look like.
+    pub(crate) shapes: Shapes,
+    /// What names look like: twice the tool's place, one more for its own part of the name.
+    pub(crate) name_shapes: Shapes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -216,14 +218,18 @@ impl Index {
             let full = words::fold(&tool.name);
             let part = words::fold(tool.name.get(tool.part as usize..).unwrap_or_default());
             lookup.names.push((hash::of(&full), place));
+            lookup.name_shapes.add(&full, place * 2);
             if part != full {
                 lookup.names.push((hash::of(&part), place));
+                lookup.name_shapes.add(&part, place * 2 + 1);
             }
         }
         lookup.names.sort_unstable();
         lookup.surfaces =
             self.surfaces.iter().map(|surface| hash::of(&surface.text)).zip(0..).collect();
-        lookup.masks = self.surfaces.iter().map(|surface| Shape::of(&surface.text)).collect();
+        for (place, surface) in (0..).zip(&self.surfaces) {
+            lookup.shapes.add(&surface.text, place);
+        }
         self.lookup = lookup;
         self
     }

@@ -16,6 +16,8 @@ mod index;
 mod params;
 mod rank;
 mod reply;
+mod rows;
+mod shape;
 mod signature;
 mod snapshot;
 mod spelling;
