@@ -10,6 +10,7 @@ mod codec;
 mod current;
 mod document;
 mod expand;
+mod facts;
 mod find;
 mod hash;
 mod index;

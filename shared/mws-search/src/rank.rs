@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use crate::assemble::idf;
-use crate::expand::{Query, QueryWord};
+use crate::expand::{Query, QueryWord, Scored};
 use crate::index::Index;
 use crate::rows::{Rows, Wide};
 use crate::verbs;
@@ -195,7 +195,7 @@ impl Index {
 
     fn score_with(&self, query: &Query, limit: usize, hits: &mut Hits) -> Scores {
         for (number, word) in (1..).zip(&query.words) {
-            self.collect(number, word, hits);
+            self.collect(number, word, query.variants(word), hits);
         }
         let weigh = Weigh::new(query, self.inside(query, hits));
         let mut best = Best { tools: Vec::new(), limit, index: self };
@@ -259,8 +259,8 @@ impl Index {
     }
 
     /// Adds one query word to the tools that have a variant of it.
-    fn collect(&self, number: u32, word: &QueryWord, hits: &mut Hits) {
-        for variant in &word.variants {
+    fn collect(&self, number: u32, word: &QueryWord, variants: &[Scored], hits: &mut Hits) {
+        for variant in variants {
             let Some(found) = self.word_at(variant.word) else { continue };
             for posting in self.postings(found) {
                 let Some(hit) = hits.of_word(posting.tool, number) else { continue };

@@ -5,6 +5,8 @@
 
 /// A slip changes at most so many bits of a mask.
 const BITS: usize = 2;
+/// More slips than this are not looked for.
+const MOST: usize = 2;
 /// Stands for the letters that a word has twice where they cannot be compared byte by byte.
 const UNKNOWN: u32 = 1;
 /// Words that are looked at in one go.
@@ -42,19 +44,24 @@ impl Shapes {
     /// Calls `see` with the place of every word that may lie within `most` slips of this one.
     pub(crate) fn near(&self, word: &str, most: usize, see: &mut impl FnMut(u32)) {
         let (letters, twice) = masks(word);
-        let lengths = word.len().saturating_sub(most)..(word.len() + most + 1).min(self.groups.len());
+        let lengths =
+            word.len().saturating_sub(most)..(word.len() + most + 1).min(self.groups.len());
         for group in self.groups.get(lengths).unwrap_or_default() {
-            group.near(letters, twice, most * BITS, see);
+            match most {
+                0 => group.near::<0>(letters, twice, see),
+                1 => group.near::<1>(letters, twice, see),
+                _ => group.near::<MOST>(letters, twice, see),
+            }
         }
     }
 }
 
 impl Group {
-    fn near(&self, letters: u32, twice: u32, bits: usize, see: &mut impl FnMut(u32)) {
+    fn near<const SLIPS: usize>(&self, letters: u32, twice: u32, see: &mut impl FnMut(u32)) {
         let (chunks, rest) = self.letters.as_chunks::<LANES>();
         let padded = std::array::from_fn(|lane| rest.get(lane).copied().unwrap_or(!letters));
         for (at, chunk) in chunks.iter().chain([&padded]).enumerate() {
-            let left = chunk.map(|other| without(other ^ letters, bits));
+            let left = chunk.map(|other| without::<SLIPS>(other ^ letters));
             if !left.iter().fold(false, |any, &left| any | (left == 0)) {
                 continue;
             }
@@ -63,7 +70,7 @@ impl Group {
                 let Some(&other) = self.twice.get(place) else { return };
                 let apart = (chunk[lane] ^ letters).count_ones() + (other ^ twice).count_ones();
                 let unknown = (other | twice) & UNKNOWN > 0;
-                if unknown || apart as usize <= bits {
+                if unknown || apart as usize <= BITS * SLIPS {
                     self.places.get(place).into_iter().for_each(|&place| see(place));
                 }
             }
@@ -71,9 +78,9 @@ impl Group {
     }
 }
 
-/// A mask without its lowest bits: 0 when it has no more than these.
-fn without(mut mask: u32, bits: usize) -> u32 {
-    for _ in 0..bits {
+/// A mask without the bits that so many slips may change: 0 when it has no more than these.
+fn without<const SLIPS: usize>(mut mask: u32) -> u32 {
+    for _ in 0..BITS * SLIPS {
         mask &= mask.wrapping_sub(1);
     }
     mask
