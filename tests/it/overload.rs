@@ -26,11 +26,11 @@ fn is_shed(reply: &RawReply) -> bool {
 }
 
 /// Waits of a client that calls so often, the longest last.
-fn waits(peer: &Peer, calls: usize) -> Vec<Duration> {
+fn waits(peer: &Peer, tool: &str, calls: usize) -> Vec<Duration> {
     let mut waits: Vec<_> = (0..calls)
         .map(|_| {
             let begun = Instant::now();
-            peer.call("apple_pick", &json!({}));
+            peer.call(tool, &json!({"query": "fruit"}));
             begun.elapsed()
         })
         .collect();
@@ -79,7 +79,7 @@ fn idle_sockets_and_half_heads_keep_nobody_out() {
     let lab = Lab::facing(&stub.url);
     let proxy = lab.proxy(&[]);
     let peer = Peer::stateless(&proxy.url);
-    let alone = p99(&waits(&peer, 50));
+    let alone = p99(&waits(&peer, "apple_pick", 50));
     let sockets: Vec<_> = (0..512)
         .map(|i| {
             let mut socket = TcpStream::connect(proxy.address()).unwrap();
@@ -89,7 +89,7 @@ fn idle_sockets_and_half_heads_keep_nobody_out() {
             socket
         })
         .collect();
-    let crowded = p99(&waits(&peer, 100));
+    let crowded = p99(&waits(&peer, "apple_pick", 100));
     println!("p99 {alone:?} alone, {crowded:?} beside 512 idle sockets");
     assert!(crowded < Duration::from_millis(100).max(alone * 5), "{crowded:?}, {alone:?} alone");
     let all_closed = || {
@@ -146,7 +146,7 @@ fn few_descriptors_are_enough_for_who_behaves_well() {
     let peer = Peer::stateless(&proxy.url);
     peer.tool_names();
     let sockets: Vec<_> = (0..200).map(|_| TcpStream::connect(proxy.address()).unwrap()).collect();
-    let waits = waits(&peer, 50);
+    let waits = waits(&peer, "apple_pick", 50);
     println!("p99 {:?} with 64 descriptors and 200 sockets", p99(&waits));
     assert!(p99(&waits) < Duration::from_secs(1), "{:?}", p99(&waits));
     assert!(proxy.descriptors() < 64);
@@ -167,21 +167,27 @@ fn deep_and_wide_json_stay_within_memory() {
     let deep = format!("{}{}", "[".repeat(size / 2), "]".repeat(size / 2));
     let wide = format!("[{}0]", "{},".repeat(size / 3));
     let many = format!("{{{}\"z\":0}}", "\"a\":0,".repeat(size / 6));
+    let mut beside = Vec::new();
     std::thread::scope(|scope| {
-        for value in [&deep, &wide, &many] {
-            for _ in 0..4 {
-                let proxy = &proxy;
-                scope.spawn(move || {
-                    let peer = Peer::stateless(&proxy.url);
-                    let params = format!(r#"{{"name":"apple_pick","arguments":{{"x":{value}}}}}"#);
-                    let body = peer.body("1", "tools/call", &params);
-                    let reply = peer.post("tools/call", Some("apple_pick"), &body);
-                    assert!(reply.status == 200 || is_shed(&reply), "{}", reply.status);
-                });
-            }
+        let mut sending = Vec::new();
+        for value in [&deep, &wide, &many].into_iter().cycle().take(12) {
+            let proxy = &proxy;
+            sending.push(scope.spawn(move || {
+                let peer = Peer::stateless(&proxy.url);
+                let params = format!(r#"{{"name":"apple_pick","arguments":{{"x":{value}}}}}"#);
+                let body = peer.body("1", "tools/call", &params);
+                let reply = peer.post("tools/call", Some("apple_pick"), &body);
+                assert!(reply.status == 200 || is_shed(&reply), "{}", reply.status);
+            }));
         }
-        println!("p99 {:?} beside them", p99(&waits(&peer, 30)));
+        while !sending.iter().all(|sending| sending.is_finished()) {
+            // Answered by the proxy itself: the stub reads slowly.
+            beside.extend(waits(&peer, "search_tools", 1));
+        }
     });
+    beside.sort();
+    println!("{} calls beside them, p99 {:?}", beside.len(), p99(&beside));
+    assert!(p99(&beside) < Duration::from_secs(1), "{:?}", p99(&beside));
     let peak = proxy.memory("VmHWM");
     println!("{peak} KiB at the most");
     assert!(peak < LIMIT, "{peak} KiB");

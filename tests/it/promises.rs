@@ -191,3 +191,23 @@ fn a_promotion_is_told_on_stdout() {
     publish(&lab, &["pear_peel"]);
     assert!(pipe.hears(CHANGED, SOON));
 }
+
+#[test]
+fn a_promotion_is_told_after_the_configuration_was_read_anew() {
+    let stub = Stub::start(Script::new(Era::Session));
+    let config = json!({"upstream": {"url": stub.url}, "notifyOnPromotion": true});
+    let lab = Lab::with_config(&config);
+    let proxy = lab.proxy(&[]);
+    let session = Peer::session(&proxy.url);
+    session.tool_names();
+    let mut before = session_stream(proxy.address(), &session);
+    proxy.signal(rustix::process::Signal::HUP);
+    std::thread::sleep(Duration::from_millis(500));
+    let later = Peer::session(&proxy.url);
+    later.tool_names();
+    let mut after = session_stream(proxy.address(), &later);
+    std::thread::sleep(Duration::from_millis(1200));
+    publish(&lab, &["pear_peel"]);
+    assert!(after.read_until(CHANGED, SOON), "opened after it");
+    assert!(before.read_until(CHANGED, SOON), "opened before it");
+}

@@ -76,7 +76,9 @@ fn back(mut from: TcpStream, mut to: TcpStream, spoil: &Mutex<Spoil>) {
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         let spoil = *spoil.lock().unwrap();
         let sent = match spoil {
-            Spoil::Pass | Spoil::Close => to.write_all(&buffer[..count]),
+            Spoil::Pass => to.write_all(&buffer[..count]),
+            // An answer that is quick must not get through before the connection is closed.
+            Spoil::Close => break,
             Spoil::Cut(after) => to.write_all(&buffer[..count.min(after.saturating_sub(passed))]),
             Spoil::Drip(pause) => buffer[..count].iter().try_for_each(|byte| {
                 std::thread::sleep(pause);

@@ -4,7 +4,7 @@
 //! become the id and the progress token as they were received.
 //! Deliberately absent: transport. The HTTP stub and `mws-stub-stdio` send what this file says.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
@@ -69,8 +69,8 @@ pub struct Envelope<'a> {
     /// Method; empty on responses.
     #[serde(default)]
     pub method: String,
-    #[serde(borrow, default, deserialize_with = "lenient")]
-    params: Option<Params<'a>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,10 +85,11 @@ struct Meta<'a> {
     token: Option<&'a RawValue>,
 }
 
-// Params of any other form are nobody's business here.
-fn lenient<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Params<'a>>, D::Error> {
-    let raw = <&RawValue>::deserialize(from)?;
-    Ok(serde_json::from_str(raw.get()).ok())
+impl<'a> Envelope<'a> {
+    // Params of any other form are nobody's business here.
+    fn token(&self) -> Option<&'a RawValue> {
+        serde_json::from_str::<Params<'_>>(self.params?.get()).ok()?.meta?.token
+    }
 }
 
 impl Script {
@@ -119,8 +120,8 @@ impl Script {
         let id = envelope.id.map(RawValue::get);
         if let Some(rule) = self.rules.iter().find(|rule| rule.matches(&envelope.method, body)) {
             let act = rule.act.with_id(id.unwrap_or("null"));
-            let token = envelope.params.and_then(|params| params.meta?.token);
-            return Some(act.filled("$TOKEN", token.map_or("null", RawValue::get)));
+            let token = envelope.token().map_or("null", RawValue::get);
+            return Some(act.filled("$TOKEN", token));
         }
         let id = id.filter(|_| !envelope.method.is_empty())?;
         Some(self.plain(&envelope.method, body).with_id(id))

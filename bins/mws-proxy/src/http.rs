@@ -12,8 +12,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use hyper::{Method, Request, StatusCode};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::spawn_blocking;
 
 use crate::body;
 use crate::current::Current;
@@ -29,6 +31,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const SMALL: usize = 64 * 1024;
 /// All larger bodies together, in KiB.
 const BUDGET: usize = 64 * 1024;
+/// A body of at least this size has a thread of its own, so that nobody waits while it is read.
+const LARGE: usize = 512 * 1024;
 /// Requests under way at one time.
 pub(crate) const REQUESTS: usize = 1024;
 /// How long a wrong token waits while somebody guesses.
@@ -109,7 +113,7 @@ impl Door {
             match self.read(incoming).await {
                 Ok((body, permit)) => {
                     turn._body = permit;
-                    survive(proxy.post(parts.headers, body, None)).await
+                    answer(proxy, parts.headers, body).await
                 }
                 Err((status, why)) => refuse(status, why),
             }
@@ -150,11 +154,7 @@ impl Door {
                 }
                 parts.push(data);
             }
-            let body = match parts.as_mut_slice() {
-                [one] => std::mem::take(one),
-                many => many.concat().into(),
-            };
-            Ok((body, permit))
+            Ok((body::joined(parts), permit))
         };
         let late = (StatusCode::REQUEST_TIMEOUT, "the body took longer than 30 s");
         tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or(Err(late))
@@ -173,9 +173,34 @@ async fn survive(reply: impl Future<Output = Reply>) -> Reply {
     });
     caught.await.unwrap_or_else(|_| {
         tracing::error!("A request hit a defect of the proxy and was answered with an error.");
-        let text = rpc::error(None, rpc::INTERNAL_ERROR, "the proxy failed at this request");
-        reply::json(200, text)
+        defect()
     })
+}
+
+/// Answers a message; a large one apart from all others. The budget of large bodies bounds the
+/// threads.
+async fn answer(proxy: Arc<Proxy>, headers: HeaderMap, body: Bytes) -> Reply {
+    if body.len() < LARGE {
+        return survive(proxy.post(headers, body, None)).await;
+    }
+    let (held, given_up) = oneshot::channel::<()>();
+    let runtime = Handle::current();
+    let working = spawn_blocking(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                reply = survive(proxy.post(headers, body, None)) => Some(reply),
+                _ = given_up => None,
+            }
+        })
+    });
+    let reply = working.await;
+    drop(held);
+    reply.ok().flatten().unwrap_or_else(defect)
+}
+
+fn defect() -> Reply {
+    let text = rpc::error(None, rpc::INTERNAL_ERROR, "the proxy failed at this request");
+    reply::json(200, text)
 }
 
 /// The answer to a request that is not let in.

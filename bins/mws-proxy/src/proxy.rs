@@ -53,7 +53,7 @@ pub(crate) struct Proxy {
     /// Which tools exist for clients.
     pub(crate) tools: ToolRules,
     /// There when clients are to hear of a changed listing.
-    pub(crate) notifier: Option<Notifier>,
+    pub(crate) notifier: Option<Arc<Notifier>>,
     pub(crate) working_set: Mutex<Watched<WorkingSet>>,
     pub(crate) rendered: Mutex<Option<Rendered>>,
 }

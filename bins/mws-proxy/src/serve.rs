@@ -35,6 +35,8 @@ const RESERVE: u64 = 24;
 const DESCRIPTORS: u64 = 8192;
 /// The pause after a failed accept, for example when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Connections that are told so at one time that there is no room, where descriptors allow it.
+const FAREWELLS: usize = 4096;
 /// How long a caller may take to read that there is no room.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// How often the connections are looked at.
@@ -49,13 +51,11 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     stop: impl Future<Output = ()>,
     again: impl FnOnce() -> N,
 ) -> Instant {
-    let most = connections();
+    let (most, most_farewells) = room();
     let streams = STREAMS.min(most / 3);
     let door = Arc::new(Door::new(Arc::clone(&proxy), guard, streams));
     let (stopping, stopped) = watch::channel(false);
     let (mut lines, mut farewells) = (Lines::new(most), JoinSet::new());
-    // Connections that are being told that there is no room.
-    let most_farewells = most / 3;
     let mut sweep = tokio::time::interval(SWEEP);
     tokio::pin!(stop);
     loop {
@@ -97,15 +97,17 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     told
 }
 
-/// How many connections there is room for. Each may need another one to the upstream.
-fn connections() -> usize {
+/// How many connections there is room for, each of which may need another one to the upstream, and
+/// how many more can be told that there is none.
+fn room() -> (usize, usize) {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
     let now = limit.current.unwrap_or(DESCRIPTORS);
     let raised = rustix::process::Rlimit { current: Some(most), maximum: limit.maximum };
     let now = if now < most && setrlimit(Resource::Nofile, raised).is_ok() { most } else { now };
-    let room = usize::try_from(now.saturating_sub(RESERVE) / 2).unwrap_or(usize::MAX);
-    room.clamp(4, REQUESTS + STREAMS)
+    let free = usize::try_from(now.saturating_sub(RESERVE)).unwrap_or(usize::MAX);
+    let most = (free / 2).clamp(4, REQUESTS + STREAMS);
+    (most, free.saturating_sub(2 * most).clamp(most / 3, FAREWELLS))
 }
 
 fn admit(

@@ -22,7 +22,7 @@ use crate::finder::Finder;
 use crate::listen::{self, Listener};
 use crate::listing::Rules;
 use crate::lock::lock;
-use crate::notify::Notifier;
+use crate::notify;
 use crate::proxy::Proxy;
 use crate::ranks::Ranks;
 use crate::reload::Reload;
@@ -103,7 +103,9 @@ pub(crate) fn build(
     let hints = config.backend_hints.clone();
     let synonyms = config.search.read_synonyms().map_err(Failure::usage)?;
     let options = Options { hints, synonyms };
-    Ok(Arc::new(Proxy {
+    let listening = before.and_then(|before| before.notifier.clone());
+    let notifier = config.notify_on_promotion.then(|| listening.unwrap_or_default());
+    let proxy = Arc::new(Proxy {
         upstream,
         shelf,
         told,
@@ -123,10 +125,14 @@ pub(crate) fn build(
             on_change: config.on_change,
         },
         tools: config.tools.clone(),
-        notifier: config.notify_on_promotion.then(Notifier::default),
+        notifier,
         working_set: Mutex::new(Watched::new(state.working_set(), working_set::MAX)),
         rendered: Mutex::new(None),
-    }))
+    });
+    if proxy.notifier.is_some() {
+        tokio::spawn(notify::watch(Arc::downgrade(&proxy)));
+    }
+    Ok(proxy)
 }
 
 /// Tells the shelf what the upstream says about tools.
@@ -210,9 +216,6 @@ fn start(config: &Config, state: &StateDir) -> Result<Arc<Proxy>, Failure> {
         tracing::warn!("The state directory cannot be used: {e}; nothing is recorded.");
     }
     proxy.record(Kind::Started { version: env!("CARGO_PKG_VERSION").into(), pid: pid() });
-    if proxy.notifier.is_some() {
-        tokio::spawn(crate::notify::watch(Arc::clone(&proxy)));
-    }
     let ahead = Arc::clone(&proxy);
     tokio::spawn(async move { ahead.shelf.refresh(Era::Session, Duration::from_secs(30)).await });
     Ok(proxy)

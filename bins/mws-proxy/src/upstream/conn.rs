@@ -14,13 +14,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{oneshot, watch};
 
-use crate::body::BoxBody;
 use crate::edit::Edits;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::rpc::{Era, Message};
 use crate::severity::Severity;
-use crate::sse::Splitter;
 use crate::upstream::asks::Whom;
 use crate::upstream::child::{self, Tail};
 use crate::upstream::mux::{Mux, Notices, Pending, Terms};
@@ -35,6 +34,7 @@ const LINES: usize = 16;
 pub(crate) struct Conn {
     mux: Arc<Mux>,
     way: Way,
+    started: Instant,
     /// The level that `logging/setLevel` asked for last.
     pub(crate) level: tokio::sync::Mutex<Option<Severity>>,
 }
@@ -50,7 +50,6 @@ struct Process {
     /// Done when the process has ended.
     ended: watch::Receiver<bool>,
     tail: Tail,
-    started: Instant,
 }
 
 impl Conn {
@@ -75,9 +74,12 @@ impl Conn {
             child::supervise(child, stopped, || hung_up.close()).await;
             let _ = done.send(true);
         });
-        let process =
-            Process { stop: Mutex::new(Some(stop)), ended, tail, started: Instant::now() };
-        Ok(Arc::new(Self { mux, way: Way::Process(process), level: Default::default() }))
+        let process = Process { stop: Mutex::new(Some(stop)), ended, tail };
+        Ok(Arc::new(Self::new(mux, Way::Process(process))))
+    }
+
+    fn new(mux: Arc<Mux>, way: Way) -> Self {
+        Self { mux, way, started: Instant::now(), level: Default::default() }
     }
 
     /// Over a session that was opened by HTTP.
@@ -95,20 +97,14 @@ impl Conn {
             }
             poster.end();
         });
-        Arc::new(Self { mux, way: Way::Http(post), level: Default::default() })
+        Arc::new(Self::new(mux, Way::Http(post)))
     }
 
     /// Over HTTP, with a stream that is open already and brings everything.
-    pub(crate) fn following(
-        post: Post,
-        whom: Whom,
-        notices: Notices,
-        body: BoxBody,
-        splitter: Splitter,
-    ) -> Arc<Self> {
+    pub(crate) fn following(post: Post, whom: Whom, notices: Notices, events: Events) -> Arc<Self> {
         let conn = Self::over_http(post, whom, notices);
         if let Way::Http(post) = &conn.way {
-            post.follow(&conn.mux, body, splitter);
+            post.follow(&conn.mux, events);
         }
         conn
     }
@@ -124,15 +120,10 @@ impl Conn {
         self.mux.is_open()
     }
 
-    /// How long the process has lived, or had when it ended; nothing for a session.
+    /// How long it has lasted, or had when it ended.
     pub(crate) fn lived(&self) -> Duration {
-        match &self.way {
-            Way::Process(process) => {
-                let end = self.mux.ended_at().unwrap_or_else(Instant::now);
-                end.saturating_duration_since(process.started)
-            }
-            Way::Http(_) => Duration::ZERO,
-        }
+        let end = self.mux.ended_at().unwrap_or_else(Instant::now);
+        end.saturating_duration_since(self.started)
     }
 
     /// True while a request is under way.

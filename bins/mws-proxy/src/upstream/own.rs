@@ -68,7 +68,7 @@ impl Own {
             return Ok(open.clone());
         }
         if let Some((conn, _)) = slot.take() {
-            stdio.note_end(&conn);
+            stdio.note_end(&conn, None);
         }
         stdio.owns.make_room(PROCESSES);
         let notices = Arc::clone(&self.notices);

@@ -1,8 +1,9 @@
-//! An upstream that is a child process.
+//! An upstream that is a child process, or is like one: with a stream for everything.
 //!
-//! Invariant: at most one process for each era, started when a client of that era comes, so a
-//! server that speaks both is not run twice for nothing.
-//! Deliberately absent: a process of its own for each client.
+//! Invariant: clients of an era share one process, started when the first of them comes, so a
+//! server that speaks both is not run twice for nothing; how often the command may be started is
+//! counted for all its processes together.
+//! Deliberately absent: who gets a process of its own; see [`super::own`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -206,18 +207,24 @@ impl Stdio {
         match session::greet(&conn, initialize).await {
             Ok(shaken) => Ok((conn, Arc::new(shaken))),
             Err(fault) => {
-                let fault = if conn.is_open() { fault } else { self.note_end(&conn) };
+                let fault = if conn.is_open() {
+                    fault
+                } else {
+                    let fault = conn.failed_to_start();
+                    self.note_end(&conn, Some(&fault));
+                    fault
+                };
                 conn.stop(PATIENCE).await;
                 Err(fault)
             }
         }
     }
 
-    /// A process that ended before it served is a failed start of the command, whoever asked.
-    pub(super) fn note_end(&self, conn: &Conn) -> Fault {
-        let fault = conn.failed_to_start();
-        lock(&self.respawn).ended(conn.lived(), Some(&fault));
-        fault
+    /// Counts an end against the command, whoever had it started. `why` is told to whoever has to
+    /// wait for the next start, so it is for ends before anybody was served: later a process's last
+    /// words may be about its client.
+    pub(super) fn note_end(&self, conn: &Conn, why: Option<&Fault>) {
+        lock(&self.respawn).ended(conn.lived(), why);
     }
 
     async fn connect(&self, whom: Whom, notices: Notices) -> Result<Arc<Conn>, Fault> {
@@ -254,12 +261,12 @@ impl Stdio {
 
     /// A fault while the process rests; one that ended meanwhile is noted first.
     fn may_start(&self, slot: &Slot) -> Result<(), Fault> {
-        let mut respawn = lock(&self.respawn);
-        if let Some((conn, _)) = lock(&slot.open).take_if(|(conn, _)| !conn.is_open()) {
-            respawn.ended(conn.lived(), None);
+        let over = lock(&slot.open).take_if(|(conn, _)| !conn.is_open());
+        if let Some((conn, _)) = over {
+            self.note_end(&conn, None);
         }
         lock(&slot.refusals).check()?;
-        respawn.check()
+        lock(&self.respawn).check()
     }
 
     async fn session_conn(&self, anyway: bool) -> Result<Open, Fault> {
@@ -374,10 +381,7 @@ fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchan
                     silent.store(true, Ordering::Relaxed);
                     Ok(Some(crate::rpc::error(Some(id), crate::rpc::METHOD_NOT_FOUND, "no answer")))
                 }
-                Err(_) => Err(Fault::new(
-                    FaultKind::Timeout,
-                    format!("the upstream process did not answer in {} s", limit.as_secs()),
-                )),
+                Err(_) => Err(Fault::silent(limit)),
             }
         })
     })
