@@ -154,17 +154,7 @@ impl Cell<'_> {
         for (number, ask) in asks.iter().enumerate() {
             let kind = if number == 0 { "direct" } else { ask.kind };
             let outcome = same(&got[3 + number], &direct[1 + number], ask.varies, lacks);
-            match outcome {
-                // In the era that the client had to take instead, it cannot do this itself.
-                Err(_)
-                    if lacks
-                        && direct[1 + number].get("error").is_some()
-                        && got[3 + number].get("error").is_none() =>
-                {
-                    row.note(kind, Ok("ok-though-refused-directly"));
-                }
-                outcome => row.note(kind, outcome),
-            }
+            row.note(kind, outcome);
         }
         (row.line, row.failed)
     }

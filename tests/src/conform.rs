@@ -8,6 +8,7 @@ use crate::real::Parts;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Results by scenario, check and name of the check.
 #[derive(Debug, Default)]
@@ -29,15 +30,7 @@ pub fn against_server(parts: &Parts, lab: &Lab, url: &str, version: &str, only: 
     } else {
         command.args(["--spec-version", version, "--force", "--scenario", only]);
     }
-    let done = finish(&mut command, "");
-    let checks = Checks::read(&out);
-    assert!(
-        checks.total() > 0,
-        "no check was written; the suite said: {} {}",
-        done.stdout,
-        done.stderr
-    );
-    checks
+    checked(&mut command, &out)
 }
 
 /// Runs one scenario against the client that `words` start; the suite adds its own address to them.
@@ -53,8 +46,13 @@ pub fn against_client(
     let mut command = lab.command(parts.node());
     command.arg(parts.conformance()).args(["client", "--command", &words.join(" ")]);
     command.args(["--scenario", scenario, "--spec-version", version, "-o"]).arg(&out);
-    let done = finish(&mut command, "");
-    let checks = Checks::read(&out);
+    checked(&mut command, &out)
+}
+
+/// Runs the suite; what it wrote to `out`.
+fn checked(command: &mut Command, out: &Path) -> Checks {
+    let done = finish(command, "");
+    let checks = Checks::read(out);
     assert!(
         checks.total() > 0,
         "no check was written; the suite said: {} {}",

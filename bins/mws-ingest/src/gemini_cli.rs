@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 use crate::hits::Hits;
 use crate::lenient::{List, Object, Text, name_in, parse_ts};
 use crate::names::{Named, Names, upstream};
-use crate::salvage::{self, Trust};
-use crate::scan::{Consumed, Ending, Tail, Window, scan};
+use crate::salvage;
+use crate::scan::{Consumed, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting, Why};
 use crate::sources::Task;
 
@@ -113,15 +113,11 @@ pub(crate) fn read(
     if let Some(line) = &task.first_line {
         reader.head(line);
     }
-    let consumed = scan(source, window, tail, &mut |bytes, ending| {
-        if ending == Ending::Torn && !salvage::is_whole(bytes) {
-            return false;
-        }
+    let consumed = scan(source, window, tail, &mut |bytes| {
         if reader.session.is_none() {
             reader.head(&bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())]);
         }
         hits.each_line(bytes, |line| reader.line(line));
-        true
     })?;
     reader.batch.end = Some((reader.session(), reader.mtime));
     Ok((consumed, reader.batch))
@@ -158,16 +154,11 @@ impl Reader<'_> {
 
     fn line(&mut self, line: &mut [u8]) {
         let damage = salvage::records(line, |bytes, trust| {
-            let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
-                return false;
-            };
             let is_message = |record: &Record<'_>| record.kind.get().is_some();
-            let record = record.filter(|record| trust == Trust::Line || is_message(record));
-            record.iter().for_each(|record| self.record(record));
-            record.is_some() || trust == Trust::Line
+            let record = serde_json::from_slice(bytes);
+            salvage::kept(record, trust, is_message, |record| self.record(record))
         });
-        self.batch.bad_lines += u64::from(damage.bad);
-        self.batch.salvaged += damage.salvaged;
+        self.batch.count(damage);
     }
 
     fn record(&mut self, record: &Record<'_>) {
@@ -208,12 +199,7 @@ impl Reader<'_> {
             server: server.to_owned(),
             end_event: false,
         });
-        let (ok, why) = match call.status.get() {
-            Some("success") => (true, Why::Result),
-            Some("error") => (false, Why::IsError),
-            Some("cancelled") => (false, Why::NotExecuted),
-            _ => return,
-        };
+        let Some((ok, why)) = call.status.get().and_then(Why::of_status) else { return };
         let ts = call.timestamp.get().and_then(parse_ts);
         self.batch.results.push((id.to_owned(), session, Outcome { ok, why, ts, ms: None }));
     }

@@ -3,6 +3,8 @@
 //! Invariant: hits come in the order of their places.
 //! Deliberately absent: what a hit means.
 
+use std::ops::Range;
+
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 
@@ -54,11 +56,27 @@ impl<'a> Hits<'a> {
     pub(crate) fn each_line(&mut self, bytes: &mut [u8], mut take: impl FnMut(&mut [u8])) {
         self.start(bytes);
         while let Some(hit) = self.first() {
-            let start = memrchr(b'\n', &bytes[..hit.at]).map_or(0, |newline| newline + 1);
-            let rest = memchr(b'\n', &bytes[hit.at..]);
-            let end = rest.map_or(bytes.len(), |newline| hit.at + newline);
-            take(&mut bytes[start..end]);
-            self.go_on_from(end, bytes);
+            let line = line_around(bytes, hit.at);
+            take(&mut bytes[line.clone()]);
+            self.go_on_from(line.end, bytes);
         }
     }
+}
+
+/// Where the line around `at` is, without its newline.
+pub(crate) fn line_around(bytes: &[u8], at: usize) -> Range<usize> {
+    let start = memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+    start..line_end(bytes, at)
+}
+
+/// Where the line ends that goes on at `at`.
+pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
+    memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline)
+}
+
+/// A short text up to its closing quote; none with escapes.
+pub(crate) fn until_quote(bytes: &[u8]) -> Option<&[u8]> {
+    let head = &bytes[..bytes.len().min(256)];
+    let text = &head[..memchr(b'"', head)?];
+    (!text.contains(&b'\\')).then_some(text)
 }

@@ -114,6 +114,12 @@ impl Names {
         xxh3_64(names.collect::<Vec<_>>().join("\n").as_bytes())
     }
 
+    /// The upstream's name of a tool as it is written: with its server or without.
+    pub(crate) fn resolve_written(&self, raw: &str) -> String {
+        let plain = self.split(raw).map_or(raw, |(_, tool)| tool);
+        self.resolve(plain).to_owned()
+    }
+
     /// Splits `mcp__<server>__<tool>` or `mcp__plugin_<plugin>_<server>__<tool>` when the server
     /// is ours. Plugin names have no underscore, so the server's name begins after the first.
     pub(crate) fn split<'a>(&self, name: &'a str) -> Option<(&'a str, &'a str)> {

@@ -18,8 +18,8 @@ use crate::foreign::Foreign;
 use crate::hits::Hits;
 use crate::lenient::{List, Object, Text, name_in, parse_ts};
 use crate::names::{Named, Names, upstream};
-use crate::salvage::{self, Trust};
-use crate::scan::{Consumed, Ending, Tail, Window, scan};
+use crate::salvage;
+use crate::scan::{Consumed, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting, Why};
 use crate::sources::Task;
 
@@ -127,12 +127,8 @@ pub(crate) fn read(
     };
     let mut hits =
         Hits::new(vec![Finder::new("\"functionCall\""), Finder::new("\"toolCallResult\"")]);
-    let consumed = scan(source, window, tail, &mut |bytes, ending| {
-        if ending == Ending::Torn && !salvage::is_whole(bytes) {
-            return false;
-        }
+    let consumed = scan(source, window, tail, &mut |bytes| {
         hits.each_line(bytes, |line| reader.line(line));
-        true
     })?;
     reader.batch.end = Some((reader.session, reader.mtime));
     Ok((consumed, reader.batch))
@@ -150,17 +146,12 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&mut self, line: &mut [u8]) {
         let damage = salvage::records(line, |bytes, trust| {
-            let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
-                return false;
-            };
             let is_complete =
                 |record: &Record<'_>| record.kind.get().is_some() && record.ts().is_some();
-            let record = record.filter(|record| trust == Trust::Line || is_complete(record));
-            record.iter().for_each(|record| self.record(record));
-            record.is_some() || trust == Trust::Line
+            let record = serde_json::from_slice(bytes);
+            salvage::kept(record, trust, is_complete, |record| self.record(record))
         });
-        self.batch.bad_lines += u64::from(damage.bad);
-        self.batch.salvaged += damage.salvaged;
+        self.batch.count(damage);
     }
 
     fn record(&mut self, record: &Record<'_>) {
@@ -188,12 +179,9 @@ impl Reader<'_> {
             self.foreign.insert(id.as_bytes());
             return;
         };
-        let resolve = |raw: &str| {
-            let plain = self.names.split(raw).map_or(raw, |(_, tool)| tool);
-            self.names.resolve(plain).to_owned()
-        };
         let inner = || name_in(args?.get());
-        let Some(Named { tool, raw, via }) = upstream(tool, inner, resolve) else {
+        let named = upstream(tool, inner, |raw| self.names.resolve_written(raw));
+        let Some(Named { tool, raw, via }) = named else {
             self.foreign.insert(id.as_bytes());
             return;
         };
@@ -215,12 +203,7 @@ impl Reader<'_> {
     fn result(&mut self, record: &Record<'_>) {
         let Some(settled) = &record.tool_call_result.0 else { return };
         let Some(id) = settled.call_id.get() else { return };
-        let (ok, why) = match settled.status.get() {
-            Some("success") => (true, Why::Result),
-            Some("error") => (false, Why::IsError),
-            Some("cancelled") => (false, Why::NotExecuted),
-            _ => return,
-        };
+        let Some((ok, why)) = settled.status.get().and_then(Why::of_status) else { return };
         if !self.foreign.contains(id.as_bytes()) {
             let session = record.session_id.get().unwrap_or(&self.session).to_owned();
             let outcome = Outcome { ok, why, ts: record.ts(), ms: None };

@@ -9,6 +9,8 @@ use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
+use crate::lenient::Object;
+
 const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Failed attempts may read a damaged line this many times over.
 const PASSES: usize = 8;
@@ -44,6 +46,21 @@ pub(crate) fn records(line: &mut [u8], mut take: impl FnMut(&[u8], Trust) -> boo
     let mut salvaged = 0;
     salvage(line, |record| salvaged += u64::from(take(record, Trust::Found)));
     Damage { bad: true, salvaged }
+}
+
+/// Hands a record that was read to `take`; whether it is one. What was only found must be complete.
+pub(crate) fn kept<R>(
+    read: serde_json::Result<Object<R>>,
+    trust: Trust,
+    is_complete: impl Fn(&R) -> bool,
+    take: impl FnOnce(&R),
+) -> bool {
+    let Ok(Object(record)) = read else { return false };
+    let record = record.filter(|record| trust == Trust::Line || is_complete(record));
+    if let Some(record) = &record {
+        take(record);
+    }
+    record.is_some() || trust == Trust::Line
 }
 
 /// Tries at every `{"`: whole records follow each other, or one begins where another was cut.

@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memchr::memrchr;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::salvage::is_whole;
+
 /// Fits the second-level cache.
 const WINDOW: usize = 256 * 1024;
 /// A window may keep this much memory; beyond it one at a time may grow, and gives it back.
@@ -17,15 +19,6 @@ const BIG: usize = 2 * 1024 * 1024;
 const TAIL: usize = 64;
 
 static BIG_WINDOW: Mutex<()> = Mutex::new(());
-
-/// How the bytes given to a visitor end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// With a newline.
-    Whole,
-    /// With the file: the line may still be written.
-    Torn,
-}
 
 /// The last bytes before an offset, by which a file is recognised.
 #[derive(Debug, Clone, Default)]
@@ -110,8 +103,8 @@ pub(crate) struct Consumed {
     pub(crate) tail: Tail,
 }
 
-/// Hands `source` to `visit` in pieces of whole lines, which it may overwrite; at the end of the
-/// file perhaps a torn line, which is consumed only when `visit` says so.
+/// Hands `source` to `visit` in pieces of whole lines, which it may overwrite. A last line without
+/// a newline may still be written: it counts when it is one whole object.
 ///
 /// # Errors
 /// When reading fails.
@@ -119,7 +112,7 @@ pub(crate) fn scan(
     source: &mut dyn Read,
     window: &mut Window,
     mut tail: Tail,
-    visit: &mut dyn FnMut(&mut [u8], Ending) -> bool,
+    visit: &mut dyn FnMut(&mut [u8]),
 ) -> io::Result<Consumed> {
     let (mut filled, mut searched, mut consumed) = (0, 0, 0);
     loop {
@@ -138,20 +131,17 @@ pub(crate) fn scan(
         };
         let end = searched + newline + 1;
         tail.push(&window.bytes[..end]);
-        visit(&mut window.bytes[..end], Ending::Whole);
+        visit(&mut window.bytes[..end]);
         window.bytes.copy_within(end..filled, 0);
         consumed += end as u64;
         filled -= end;
         searched = filled;
         window.shrink(filled);
     }
-    if filled > 0 {
-        let mut longer = tail.clone();
-        longer.push(&window.bytes[..filled]);
-        if visit(&mut window.bytes[..filled], Ending::Torn) {
-            consumed += filled as u64;
-            tail = longer;
-        }
+    if is_whole(&window.bytes[..filled]) {
+        tail.push(&window.bytes[..filled]);
+        visit(&mut window.bytes[..filled]);
+        consumed += filled as u64;
     }
     window.shrink(0);
     Ok(Consumed { bytes: consumed, tail })
@@ -170,14 +160,11 @@ fn read_once(source: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    fn pieces(text: &[u8], take_torn: bool) -> (Vec<u8>, Consumed) {
+    fn pieces(text: &[u8]) -> (Vec<u8>, Consumed) {
         let mut seen = Vec::new();
-        let mut visit = |bytes: &mut [u8], ending: Ending| {
-            if ending == Ending::Whole || take_torn {
-                seen.extend_from_slice(bytes);
-            }
+        let mut visit = |bytes: &mut [u8]| {
+            seen.extend_from_slice(bytes);
             bytes.fill(b'?');
-            take_torn
         };
         let got = scan(&mut &*text, &mut Window::new(), Tail::default(), &mut visit);
         let got = got.expect("no I/O error");
@@ -191,20 +178,20 @@ mod tests {
             text.extend(std::iter::repeat_n(b'a' + (len % 26) as u8, len));
             text.push(b'\n');
         }
-        let (seen, got) = pieces(&text, false);
+        let (seen, got) = pieces(&text);
         assert_eq!(seen, text);
         assert_eq!(got.bytes, text.len() as u64);
         assert_eq!(got.tail.hash(), Tail::of(&text).hash());
     }
 
     #[test]
-    fn a_torn_line_is_consumed_only_on_demand() {
-        let text = b"one\ntwo\nthr";
-        let (seen, got) = pieces(text, false);
+    fn a_torn_line_is_consumed_only_when_nothing_of_it_can_be_missing() {
+        let (seen, got) = pieces(b"one\ntwo\n{\"n\":");
         assert_eq!((seen.as_slice(), got.bytes), (&b"one\ntwo\n"[..], 8));
         assert_eq!(got.tail.hash(), Tail::of(b"one\ntwo\n").hash());
-        let (seen, got) = pieces(text, true);
-        assert_eq!((seen.as_slice(), got.bytes), (&text[..], 11));
+        let text = b"one\ntwo\n{}";
+        let (seen, got) = pieces(text);
+        assert_eq!((seen.as_slice(), got.bytes), (&text[..], 10));
         assert_eq!(got.tail.hash(), Tail::of(text).hash());
     }
 }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use mws_event::{Timestamp, Via};
 
+use crate::salvage::Damage;
+
 /// Which sign decided an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
@@ -28,6 +30,17 @@ impl Why {
     /// All, in the order of their codes in the state file.
     pub(crate) const ALL: [Self; 6] =
         [Self::Result, Self::IsError, Self::ToolUseError, Self::NotExecuted, Self::Err, Self::Text];
+
+    /// What the word that several clients have for the end of a call says: whether it was a
+    /// success, and which sign that is. Nothing while it goes on.
+    pub(crate) fn of_status(status: &str) -> Option<(bool, Self)> {
+        match status {
+            "success" => Some((true, Self::Result)),
+            "error" => Some((false, Self::IsError)),
+            "cancelled" => Some((false, Self::NotExecuted)),
+            _ => None,
+        }
+    }
 
     /// The word for it in events.
     pub(crate) fn as_str(self) -> &'static str {
@@ -114,4 +127,12 @@ pub(crate) struct Batch {
     pub(crate) end: Option<(String, Timestamp)>,
     /// Where its thread and the threads before it come from.
     pub(crate) links: Vec<Link>,
+}
+
+impl Batch {
+    /// Counts what was wrong with a line.
+    pub(crate) fn count(&mut self, damage: Damage) {
+        self.bad_lines += u64::from(damage.bad);
+        self.salvaged += damage.salvaged;
+    }
 }

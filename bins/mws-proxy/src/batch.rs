@@ -12,11 +12,11 @@ use hyper::HeaderMap;
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::body::Messages;
+use crate::events::Events;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
 use crate::rpc::{self, INVALID_REQUEST, Message};
-use crate::sse;
+use crate::sse::{self, EVENT_MAX};
 
 /// Messages in one batch.
 const MOST: usize = 100;
@@ -31,8 +31,8 @@ struct Batch {
     elements: std::vec::IntoIter<Bytes>,
 }
 
-/// What comes for one message of a batch.
-struct Answering {
+/// The part of the answer that comes for one message of a batch.
+struct Part {
     /// The id that is to be answered; `None` for a message without an answer.
     id: Option<String>,
     source: Source,
@@ -40,7 +40,7 @@ struct Answering {
 
 enum Source {
     Json(Option<String>),
-    Events(Messages),
+    Stream(Events),
 }
 
 impl Proxy {
@@ -67,12 +67,12 @@ impl Proxy {
 impl Batch {
     async fn answer(mut self) -> Reply {
         let mut answers = Vec::new();
-        while let Some(mut answering) = self.next().await {
-            let Some(id) = answering.id.clone() else { continue };
-            match answering.next().await {
-                Some(text) if !sse::answers(&text, &id) && !answering.is_done() => {
+        while let Some(mut part) = self.next().await {
+            let Some(id) = part.id.clone() else { continue };
+            match part.next().await {
+                Some(text) if !sse::answers(&text, &id) && !part.is_done() => {
                     answers.push(text);
-                    return self.stream(answers, answering);
+                    return self.stream(answers, part);
                 }
                 Some(text) => answers.push(text),
                 None => answers.push(lost(&id)),
@@ -85,21 +85,21 @@ impl Batch {
     }
 
     /// Goes on as a stream, with what came so far first.
-    fn stream(mut self, before: Vec<String>, first: Answering) -> Reply {
+    fn stream(mut self, before: Vec<String>, first: Part) -> Reply {
         let (to_client, messages) = mpsc::channel(BEHIND);
         tokio::spawn(async move {
             for text in before {
                 let _ = to_client.send(text).await;
             }
             first.pass(&to_client).await;
-            while let Some(answering) = self.next().await {
-                answering.pass(&to_client).await;
+            while let Some(part) = self.next().await {
+                part.pass(&to_client).await;
             }
         });
         reply::messages(None, messages)
     }
 
-    async fn next(&mut self) -> Option<Answering> {
+    async fn next(&mut self) -> Option<Part> {
         let element = self.elements.next()?;
         let message = Message::parse(&element);
         let id = match &message {
@@ -110,21 +110,21 @@ impl Batch {
         let single = self.proxy.single(self.headers.clone(), element, self.conn.as_deref());
         let reply = Box::pin(single).await;
         if reply::is_stream(reply.headers()) {
-            let source = Source::Events(Messages::of(reply.into_body()));
-            return Some(Answering { id, source });
+            let source = Source::Stream(Events::of(reply.into_body(), EVENT_MAX));
+            return Some(Part { id, source });
         }
         let body = reply.into_body().collect().await.ok().map(|body| body.to_bytes());
         let text = body.filter(|body| Message::parse(body).is_ok());
         let text = text.and_then(|body| String::from_utf8(body.into()).ok());
-        Some(Answering { id, source: Source::Json(text) })
+        Some(Part { id, source: Source::Json(text) })
     }
 }
 
-impl Answering {
+impl Part {
     async fn next(&mut self) -> Option<String> {
         match &mut self.source {
             Source::Json(text) => text.take(),
-            Source::Events(messages) => messages.next().await.ok().flatten(),
+            Source::Stream(events) => events.next_message().await.ok().flatten(),
         }
     }
 

@@ -14,11 +14,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use mws_catalog::json;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::sse::{self, EVENT_MAX, Splitter};
+use crate::sse::{EVENT_MAX, Splitter};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type BoxBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -38,25 +37,30 @@ pub(crate) async fn at_most(
     mut body: BoxBody,
     max: usize,
 ) -> Result<Result<Bytes, BoxBody>, BoxError> {
-    let (mut read, mut size) = (VecDeque::new(), 0);
+    let (mut read, mut size) = (Vec::with_capacity(1), 0);
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             size += data.len();
-            read.push_back(data);
+            read.push(data);
         }
         if size > max {
             return Ok(Err(replayed(read, body)));
         }
     }
-    match read.len() {
-        1 => Ok(Ok(read.pop_front().unwrap_or_default())),
-        _ => Ok(Ok(read.make_contiguous().concat().into())),
+    Ok(Ok(joined(read)))
+}
+
+/// The parts as one piece; a single one is not copied.
+pub(crate) fn joined(mut parts: Vec<Bytes>) -> Bytes {
+    match parts.as_mut_slice() {
+        [one] => std::mem::take(one),
+        many => many.concat().into(),
     }
 }
 
 /// A body of which some was read.
-pub(crate) fn replayed(read: VecDeque<Bytes>, rest: BoxBody) -> BoxBody {
-    Replayed { read, rest }.boxed_unsync()
+pub(crate) fn replayed(read: Vec<Bytes>, rest: BoxBody) -> BoxBody {
+    Replayed { read: read.into(), rest }.boxed_unsync()
 }
 
 struct Replayed {
@@ -106,33 +110,6 @@ impl<G: Unpin> Body for Guarded<G> {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
-    }
-}
-
-/// A body of which the beginning was read already.
-pub(crate) struct Resumed {
-    first: Option<Bytes>,
-    rest: BoxBody,
-}
-
-impl Resumed {
-    pub(crate) fn boxed(first: Bytes, rest: BoxBody) -> BoxBody {
-        Self { first: Some(first), rest }.boxed_unsync()
-    }
-}
-
-impl Body for Resumed {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.first.take() {
-            Some(first) => Poll::Ready(Some(Ok(Frame::data(first)))),
-            None => Pin::new(&mut self.rest).poll_frame(cx),
-        }
     }
 }
 
@@ -205,12 +182,21 @@ pub(crate) struct Rewritten<F> {
 
 impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Send + Unpin + 'static> Rewritten<F> {
     pub(crate) fn boxed(inner: BoxBody, map: F) -> BoxBody {
-        let (splitter, ready) = (Splitter::default(), VecDeque::new());
-        Self { inner, splitter, ready, map, ended: false }.boxed_unsync()
+        Self::of(inner, map).boxed_unsync()
     }
 }
 
 impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>>> Rewritten<F> {
+    pub(crate) fn of(inner: BoxBody, map: F) -> Self {
+        let (splitter, ready) = (Splitter::default(), VecDeque::new());
+        Self { inner, splitter, ready, map, ended: false }
+    }
+
+    /// True while an event has begun and not ended.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.splitter.len() > 0
+    }
+
     fn take_in(&mut self, data: &Bytes) {
         self.splitter.push(data);
         while let Some(event) = self.splitter.next_event() {
@@ -255,43 +241,6 @@ impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Rewritten<F>
                     self.ready.extend(last.map(Bytes::from));
                 }
                 Poll::Pending => return Poll::Pending,
-            }
-        }
-    }
-}
-
-/// The messages of an event stream, one after the other.
-pub(crate) struct Messages {
-    body: BoxBody,
-    splitter: Splitter,
-}
-
-impl Messages {
-    pub(crate) fn of(body: BoxBody) -> Self {
-        Self { body, splitter: Splitter::default() }
-    }
-
-    /// The next one; `None` at the end. May be given up and asked again.
-    ///
-    /// # Errors
-    /// When the stream is cut off, or an event has no end.
-    pub(crate) async fn next(&mut self) -> Result<Option<String>, BoxError> {
-        loop {
-            while let Some(event) = self.splitter.next_event() {
-                if let Some(text) = sse::data(&event).filter(|text| !text.is_empty()) {
-                    return Ok(Some(text));
-                }
-            }
-            if self.splitter.len() > EVENT_MAX {
-                return Err("an event is too long".into());
-            }
-            match self.body.frame().await.transpose()? {
-                Some(frame) => self.splitter.push(frame.data_ref().map_or(&[][..], |data| data)),
-                // The last event may lack the line that ends it, but must be whole.
-                None => {
-                    let text = sse::data(&self.splitter.rest());
-                    return Ok(text.filter(|text| json::members(text).is_some()));
-                }
             }
         }
     }

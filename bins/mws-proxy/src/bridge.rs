@@ -6,13 +6,14 @@
 
 use mws_catalog::json;
 
+use crate::control::SESSION_VERSION;
 use crate::edit::{Edits, Object, quote, with};
 use crate::rpc::{
     self, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION, MODERN, Message,
 };
 
 /// The protocol versions that the front answers to.
-pub(crate) const VERSIONS: [&str; 4] = [MODERN, "2025-11-25", "2025-06-18", "2025-03-26"];
+pub(crate) const VERSIONS: [&str; 4] = [MODERN, SESSION_VERSION, "2025-06-18", "2025-03-26"];
 /// The error for a resource that does not exist, in the session protocol.
 const NOT_FOUND: &str = "-32002";
 pub(crate) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";

@@ -8,6 +8,7 @@ use hyper::HeaderMap;
 use hyper::header::USER_AGENT;
 use mws_catalog::json::{self, Member};
 
+use crate::headers;
 use crate::rpc::{self, Era, META_CLIENT, META_VERSION, MODERN, Message};
 
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
@@ -36,7 +37,7 @@ impl Caller {
         known: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let meta = message.meta();
-        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        let header = |name: &str| headers::text(headers, name);
         let session_id = header(SESSION_ID).map(str::to_owned);
         let version = header(PROTOCOL_VERSION);
         // A session client may not know yet what it speaks when it sends `initialize`.

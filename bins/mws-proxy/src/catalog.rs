@@ -1,7 +1,7 @@
 //! The upstream's tool list: fetched, kept, refreshed behind the requests.
 //!
 //! Invariant: a list that was good once is served until a better one is there; one refresh runs at
-//! a time; a failed one rests for 30 s.
+//! a time; a failed one rests for 1 s, doubled with each further failure up to 300 s.
 //! Deliberately absent: which tools are listed; see [`crate::listing`].
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -23,7 +23,8 @@ pub(crate) const NAME: &str = "mcp-working-set";
 pub(crate) const SESSION_VERSION: &str = "2025-11-25";
 
 const PROBE: &str = "server/discover";
-const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+/// What follows a session's `initialize`.
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -49,6 +50,25 @@ pub(crate) struct Handshake {
     pub(crate) version: String,
     /// The result of `server/discover` or `initialize`, as sent.
     pub(crate) result: String,
+}
+
+impl Handshake {
+    /// By the result of a `server/discover`.
+    pub(crate) fn stateless(result: &str) -> Self {
+        Self { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }
+    }
+
+    /// By the result of an `initialize`; `None` when it names no version.
+    pub(crate) fn of_session(result: &str) -> Option<Self> {
+        let version = session_version(result)?;
+        Some(Self { era: Era::Session, version, result: result.to_owned() })
+    }
+}
+
+/// The version in the result of an `initialize`.
+pub(crate) fn session_version(result: &str) -> Option<String> {
+    let members = json::members(result)?;
+    json::get(&members, "protocolVersion").and_then(json::string).map(Cow::into_owned)
 }
 
 /// Talks to the upstream until its protocol is known.
@@ -117,7 +137,7 @@ async fn discover_once(exchange: &Exchange) -> Result<Result<Handshake, Refused>
         let why = format!("it does not list {MODERN} among its versions");
         return Ok(Err(Refused { why, versions }));
     }
-    Ok(Ok(Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }))
+    Ok(Ok(Handshake::stateless(result)))
 }
 
 /// `initialize` in `version`; once more in a version that the upstream names instead.
@@ -151,15 +171,13 @@ async fn initialize(
     let answer = ask(exchange, request, &id.to_string()).await?;
     let message = parse(&answer)?;
     let Some(result) = message.result else { return Ok(Err(Refused::by(message.error))) };
-    let members = json::members(result).unwrap_or_default();
-    let version = json::get(&members, "protocolVersion").and_then(json::string);
-    let version = version.map(Cow::into_owned).filter(|version| version.as_str() < MODERN);
-    let Some(version) = version else {
+    let shaken = Handshake::of_session(result).filter(|shaken| shaken.version.as_str() < MODERN);
+    let Some(shaken) = shaken else {
         let what = "answered initialize without a protocol version that has sessions";
         return Err(Fault::new(FaultKind::Protocol, failed(what)));
     };
     exchange(INITIALIZED.to_owned()).await?;
-    Ok(Ok(Handshake { era: Era::Session, version, result: result.to_owned() }))
+    Ok(Ok(shaken))
 }
 
 /// Sends a request; its answer, an error always under the id of the request.

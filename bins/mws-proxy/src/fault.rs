@@ -4,6 +4,7 @@
 //! Deliberately absent: what the upstream wrote; it could hold anything.
 
 use std::fmt;
+use std::time::Duration;
 
 /// A class of failure, the words of the event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,14 @@ pub(crate) struct Fault {
 impl Fault {
     pub(crate) fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// An answer that did not come in this time.
+    pub(crate) fn silent(after: Duration) -> Self {
+        Self::new(
+            FaultKind::Timeout,
+            format!("the upstream did not answer in {} s", after.as_secs()),
+        )
     }
 }
 

@@ -278,7 +278,7 @@ fn no_page(response: Reply, out: &Outgoing) -> Result<Reply, Fault> {
     if readable || about_session || !is_due {
         return Ok(response);
     }
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = headers::text(response.headers(), CONTENT_TYPE);
     let kind = kind.map_or("no content type", |kind| kind.get(..60).unwrap_or(kind));
     let what = format!("the upstream answered with HTTP {} and {kind}", status.as_u16());
     Err(Fault::new(FaultKind::Http, what))

@@ -77,7 +77,7 @@ impl Guard {
     }
 
     fn host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        let host = headers::text(request.headers(), HOST);
         let host = host.filter(|host| !host.is_empty());
         let host = host.ok_or((StatusCode::BAD_REQUEST, "the Host header is missing"))?;
         let authority = request.uri().authority().map(hyper::http::uri::Authority::as_str);
@@ -190,7 +190,7 @@ fn once(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// A body must be JSON in UTF-8, as it is: anything else a web page could send unasked.
 fn form(headers: &HeaderMap) -> Result<(), Refusal> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let kind = headers::text(headers, CONTENT_TYPE).unwrap_or_default();
     let mut parts = kind.split(';').map(str::trim);
     let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
     let is_utf8 = |parameter: &str| match parameter.split_once('=') {

@@ -9,25 +9,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 use mws_catalog::json;
 
-use crate::body::{BoxBody, Resumed, Rewritten};
+use crate::body::{self, BoxBody, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
-use crate::control::Handshake;
+use crate::can::Can;
+use crate::control::{Handshake, INITIALIZED, SESSION_VERSION};
 use crate::edit::Edits;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::forward::Outgoing;
 use crate::headers;
 use crate::memory::Memory;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
-use crate::rpc::{self, Era, MODERN, Message};
+use crate::rpc::{self, Era, Message};
 use crate::session_bridge::initialize_result;
-use crate::sse::{self, Splitter};
+use crate::sse;
 use crate::stateless;
 use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
 
@@ -65,7 +65,7 @@ impl Proxy {
             let result = bridge::in_version_of(&result, message);
             let sessions =
                 matches!(self.upstream.link(), Link::Stdio(stdio) if !stdio.is_stateless());
-            let own = sessions && rpc::can_be_asked(message);
+            let own = sessions && !Can::of_initialize(message).is_nothing();
             let own = own.then(|| self.upstream.own(as_ours(message)));
             self.opened(message, id, &result, &caller, own)
         })
@@ -78,11 +78,8 @@ impl Proxy {
         let is_known = known.initialize.is_some() || known.discover.is_some();
         let first_start = matches!(self.upstream.link(), Link::Stdio(_)) && !is_known;
         let patience = if first_start { FIRST_PATIENCE } else { PATIENCE };
-        tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| {
-            let after = patience.as_secs();
-            let what = format!("the upstream did not answer in {after} s");
-            Err(Fault::new(FaultKind::Timeout, what))
-        })
+        let answer = tokio::time::timeout(patience, answer).await;
+        answer.unwrap_or_else(|_| Err(Fault::silent(patience)))
     }
 
     /// A session of our own in front of an upstream that said this of itself.
@@ -99,7 +96,7 @@ impl Proxy {
         }
         let result = bridge::in_version_of(&initialize_result(&shaken.result), message);
         let reply = self.opened(message, id, &result, caller, None);
-        let session = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        let session = headers::text(reply.headers(), SESSION_ID);
         if let Some(own) = session.and_then(|session| self.sessions.own(session)) {
             own.talk();
         }
@@ -132,7 +129,7 @@ impl Proxy {
         caller: &Caller,
     ) -> Result<Reply, Fault> {
         let id = message.id.unwrap_or("null");
-        if rpc::can_be_asked(message) && !stdio.is_stateless() {
+        if !Can::of_initialize(message).is_nothing() && !stdio.is_stateless() {
             let own = self.upstream.own(as_ours(message));
             match own.open(stdio).await {
                 Err(fault) if fault.kind == FaultKind::Protocol => {}
@@ -182,7 +179,7 @@ impl Proxy {
                 return Ok(self.own_session(message, id, &shaken, caller));
             }
         }
-        let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+        let session = headers::text(response.headers(), SESSION_ID);
         if let Some(session) = session {
             self.sessions.remember(session, &caller.client);
         }
@@ -261,7 +258,7 @@ impl Proxy {
         let body = read_whole(incoming, BODY_MAX).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
         let bytes = keep(&memory, text, &instructions).map_or_else(|| body.clone(), Bytes::from);
-        Ok(reply::edited(&parts, crate::body::full(bytes)))
+        Ok(reply::edited(&parts, body::full(bytes)))
     }
 }
 
@@ -269,18 +266,8 @@ impl Proxy {
 fn keep(memory: &Memory, text: &str, instructions: &str) -> Option<String> {
     let message = Message::parse(text.as_bytes()).ok()?;
     let result = message.result?;
-    let members = json::members(result)?;
-    let version = json::get(&members, "protocolVersion").and_then(json::string);
-    let shaken = match version {
-        Some(version) => Handshake {
-            era: Era::Session,
-            version: version.into_owned(),
-            result: result.to_owned(),
-        },
-        None => {
-            Handshake { era: Era::Modern, version: MODERN.to_owned(), result: result.to_owned() }
-        }
-    };
+    json::members(result)?;
+    let shaken = Handshake::of_session(result).unwrap_or_else(|| Handshake::stateless(result));
     memory.keep(&shaken, false);
     let mut edits = Edits::of(text);
     edits.replace(result, bridge::with_ours(result, instructions));
@@ -320,26 +307,25 @@ async fn refuses_sessions(response: Reply) -> Result<(Reply, bool), Fault> {
     let body = read_whole(body, BODY_MAX).await?;
     let is_error = Message::parse(&body).is_ok_and(|message| message.error.is_some());
     let refuses = is_error || status.is_client_error();
-    Ok((Reply::from_parts(parts, crate::body::full(body)), refuses))
+    Ok((Reply::from_parts(parts, body::full(body)), refuses))
 }
 
 /// Whether the first response on a stream is an error, and the stream from its beginning.
-async fn first_message(mut body: BoxBody) -> (bool, BoxBody) {
-    let (mut splitter, mut seen) = (Splitter::default(), Vec::new());
-    while seen.len() < BODY_MAX {
-        let Some(Ok(frame)) = body.frame().await else { break };
-        let piece = frame.data_ref().map_or(&[][..], |data| data);
-        seen.extend_from_slice(piece);
-        splitter.push(piece);
-        while let Some(event) = splitter.next_event() {
-            let text = sse::data(&event).unwrap_or_default();
-            let Ok(message) = Message::parse(text.as_bytes()) else { continue };
-            if message.error.is_some() || message.result.is_some() {
-                return (message.error.is_some(), Resumed::boxed(seen.into(), body));
-            }
-        }
+async fn first_message(body: BoxBody) -> (bool, BoxBody) {
+    let (mut events, mut read, mut size) = (Events::of(body, BODY_MAX), Vec::new(), 0);
+    let mut answer = None;
+    while answer.is_none()
+        && size < BODY_MAX
+        && let Ok(Some(event)) = events.next().await
+    {
+        let text = sse::data(&event).unwrap_or_default();
+        let message = Message::parse(text.as_bytes()).ok();
+        let message = message.filter(|m| m.error.is_some() || m.result.is_some());
+        answer = message.map(|message| message.error.is_some());
+        size += event.len();
+        read.push(Bytes::from(event));
     }
-    (false, Resumed::boxed(seen.into(), body))
+    (answer == Some(true), events.again(read))
 }
 
 /// What came of opening the upstream's session.
@@ -356,8 +342,7 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
     let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
     let version = json::get(message.params(), "protocolVersion").and_then(json::string);
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut headers);
     let sent = http.send(Method::POST, headers.clone(), as_ours(&message).into());
     let (response, refuses) = refuses_sessions(sent.await?).await?;
     let status = response.status();
@@ -366,14 +351,12 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
         let fault = Fault::new(FaultKind::Http, what);
         return if refuses { Ok(Opened::Refused(fault)) } else { Err(fault) };
     }
-    let id = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let id = headers::text(response.headers(), SESSION_ID).map(str::to_owned);
     read_whole(response.into_body(), BODY_MAX).await?;
-    headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or("2025-11-25"));
+    headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or(SESSION_VERSION));
     if let Some(id) = &id {
         headers::set(&mut headers, SESSION_ID, id);
     }
-    let initialized =
-        Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    http.send(Method::POST, headers, initialized).await?;
+    http.send(Method::POST, headers, INITIALIZED.into()).await?;
     Ok(Opened::Session(id))
 }

@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use hyper::HeaderMap;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, AsHeaderName, CONTENT_TYPE, HeaderName, HeaderValue};
 use mws_catalog::{Catalog, json};
 
 use crate::rpc::Message;
@@ -79,6 +79,17 @@ pub(crate) fn answered(upstream: &HeaderMap) -> HeaderMap {
         !HOP.contains(&name) && !name.starts_with("access-control-")
     };
     copy(upstream, fit)
+}
+
+/// The value of a header that is text.
+pub(crate) fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Sets what every message that is posted has: it is JSON, and either kind of answer is read.
+pub(crate) fn set_kinds(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
 }
 
 fn copy(from: &HeaderMap, fit: impl Fn(&HeaderName) -> bool) -> HeaderMap {

@@ -154,11 +154,7 @@ impl Door {
                 }
                 parts.push(data);
             }
-            let body = match parts.as_mut_slice() {
-                [one] => std::mem::take(one),
-                many => many.concat().into(),
-            };
-            Ok((body, permit))
+            Ok((body::joined(parts), permit))
         };
         let late = (StatusCode::REQUEST_TIMEOUT, "the body took longer than 30 s");
         tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or(Err(late))

@@ -4,7 +4,6 @@
 //! setting there is no timer and streams pass untouched.
 //! Deliberately absent: what the upstream says of its own list. That passes in any case.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Mutex, Weak};
 use std::task::{Context, Poll};
@@ -16,13 +15,13 @@ use hyper::body::{Body, Frame};
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::body::{BoxBody, BoxError};
+use crate::body::{BoxError, Rewritten};
 use crate::edit::{Edits, with};
 use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{Era, META_SUBSCRIPTION, Message};
-use crate::sse::{self, EVENT_MAX, Splitter};
+use crate::sse;
 
 /// How often the published files are looked at.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -58,10 +57,13 @@ impl Notifier {
         listeners.push(Listener { events, event: sse::message(&text).into() });
         drop(listeners);
         let is_subscription = subscription.is_some();
-        let (splitter, ready) = Default::default();
-        reply.map(|inner| {
-            Joined { inner, splitter, ready, ours, is_subscription, ended: false }.boxed_unsync()
-        })
+        // The acknowledgement of a subscription is to name what we add.
+        let named = move |event: Option<Vec<u8>>| {
+            let event = event?;
+            let edited = is_subscription.then(|| acknowledged(&event)).flatten();
+            Some(edited.unwrap_or(event))
+        };
+        reply.map(|inner| Joined { theirs: Rewritten::of(inner, named), ours }.boxed_unsync())
     }
 
     fn announce(&self) {
@@ -98,30 +100,12 @@ pub(crate) async fn watch(proxy: Weak<Proxy>) {
 }
 
 /// An event stream of the upstream with events of ours in between.
-struct Joined {
-    inner: BoxBody,
-    splitter: Splitter,
-    ready: VecDeque<Bytes>,
+struct Joined<F> {
+    theirs: Rewritten<F>,
     ours: Receiver<Bytes>,
-    /// The stream of a subscription, whose acknowledgement is to name what we add.
-    is_subscription: bool,
-    ended: bool,
 }
 
-impl Joined {
-    fn take_in(&mut self, data: &Bytes) {
-        self.splitter.push(data);
-        while let Some(event) = self.splitter.next_event() {
-            let edited = self.is_subscription.then(|| acknowledged(&event)).flatten();
-            self.ready.push_back(edited.unwrap_or(event).into());
-        }
-        if self.splitter.len() > EVENT_MAX {
-            self.ready.push_back(self.splitter.rest().into());
-        }
-    }
-}
-
-impl Body for Joined {
+impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>> + Unpin> Body for Joined<F> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -129,36 +113,13 @@ impl Body for Joined {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        loop {
-            if let Some(data) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(data))));
-            }
-            if self.ended {
-                return Poll::Ready(None);
-            }
-            match Pin::new(&mut self.inner).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Some(data) = frame.data_ref() {
-                        self.take_in(data);
-                    }
-                }
-                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(e))),
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    let rest = self.splitter.rest();
-                    if !rest.is_empty() {
-                        self.ready.push_back(rest.into());
-                    }
-                }
-                // Inside an event of the upstream ours waits.
-                Poll::Pending if self.splitter.len() > 0 => return Poll::Pending,
-                Poll::Pending => {
-                    return match self.ours.poll_recv(cx) {
-                        Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(Frame::data(event)))),
-                        Poll::Ready(None) | Poll::Pending => Poll::Pending,
-                    };
-                }
-            }
+        match Pin::new(&mut self.theirs).poll_frame(cx) {
+            // Inside an event of the upstream ours waits.
+            Poll::Pending if !self.theirs.is_inside() => match self.ours.poll_recv(cx) {
+                Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(Frame::data(event)))),
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            },
+            theirs => theirs,
         }
     }
 }

@@ -11,21 +11,23 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use mws_catalog::json;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::body::{BoxBody, Messages};
+use crate::body::BoxBody;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::current::Current;
+use crate::events::Events;
 use crate::headers;
 use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, META_VERSION, Message};
+use crate::sse::EVENT_MAX;
 
 /// Longest line that is read, in bytes.
 const LINE_MAX: u64 = 16 * 1024 * 1024;
@@ -181,8 +183,7 @@ impl Client {
     /// The headers that a client over HTTP would send with this message.
     fn headers(&self, message: Option<&Message<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
-        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers::set_kinds(&mut map);
         let meta = message.map(Message::meta).unwrap_or_default();
         if let Some(version) = json::get(&meta, META_VERSION).and_then(json::string) {
             let Some(message) = message else { return map };
@@ -204,7 +205,7 @@ impl Client {
 
     /// Keeps the session that an answer to `initialize` opened.
     fn learn(&self, reply: &Reply, initialize: &str) {
-        let id = reply.headers().get(SESSION_ID).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let id = headers::text(reply.headers(), SESSION_ID).map(str::to_owned);
         let message = Message::parse(initialize.as_bytes()).ok();
         let params = message.as_ref().map(Message::params).unwrap_or_default();
         let version = json::get(params, "protocolVersion").and_then(json::string);
@@ -245,8 +246,8 @@ impl Client {
     }
 
     async fn pass_stream(&self, body: BoxBody) {
-        let mut messages = Messages::of(body);
-        while let Ok(Some(text)) = messages.next().await {
+        let mut events = Events::of(body, EVENT_MAX);
+        while let Ok(Some(text)) = events.next_message().await {
             self.write(&text);
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use crate::body::{self, BoxBody, Channel, Observed};
 use crate::call::{CallWatch, OpenCall};
 use crate::caller::SESSION_ID;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::headers;
 use crate::rpc::{self, SERVER_ERROR};
 use crate::sse;
@@ -54,19 +54,19 @@ pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
 
 /// True for a body that is an event stream.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = headers::text(headers, CONTENT_TYPE);
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// True for a client that reads event streams.
 pub(crate) fn takes_streams(headers: &HeaderMap) -> bool {
-    let kinds = headers.get(ACCEPT).and_then(|v| v.to_str().ok());
+    let kinds = headers::text(headers, ACCEPT);
     kinds.is_some_and(|kinds| kinds.contains("text/event-stream"))
 }
 
 /// True for a JSON body.
 pub(crate) fn is_json(reply: &Reply) -> bool {
-    let kind = reply.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = headers::text(reply.headers(), CONTENT_TYPE);
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
@@ -180,9 +180,7 @@ async fn next(pending: &mut Pending, silence: Duration) -> Result<String, Fault>
         Ok(next) => next.ok_or_else(ended),
         Err(_) => {
             pending.give_up();
-            let after = silence.as_secs();
-            let what = format!("the upstream process did not answer in {after} s");
-            Err(Fault::new(FaultKind::Timeout, what))
+            Err(Fault::silent(silence))
         }
     }
 }

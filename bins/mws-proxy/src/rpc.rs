@@ -20,9 +20,6 @@ pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabi
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The capabilities by which a client lets itself be asked.
-pub(crate) const ASKED: [&str; 3] = ["elicitation", "sampling", "roots"];
-
 /// JSON-RPC error codes in use.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -132,13 +129,6 @@ impl<'a> Message<'a> {
         }
         edits.apply()
     }
-}
-
-/// True for an `initialize` of a client that a server may ask something.
-pub(crate) fn can_be_asked(initialize: &Message<'_>) -> bool {
-    let params = initialize.params();
-    let all = json::get(params, "capabilities").and_then(json::members).unwrap_or_default();
-    ASKED.iter().any(|name| json::get(&all, name).is_some())
 }
 
 /// `clientInfo.name` of `info`, decoded.

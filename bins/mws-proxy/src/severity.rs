@@ -7,7 +7,8 @@ use mws_catalog::json;
 
 use crate::rpc::Message;
 
-const WORDS: [&str; 8] =
+/// All levels, the lowest first.
+pub(crate) const WORDS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// One level; a greater one is more severe.

@@ -78,7 +78,7 @@ pub(crate) fn mirrors(
 }
 
 fn mirrored(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), String> {
-    let header = headers.get(name).and_then(|header| header.to_str().ok());
+    let header = headers::text(headers, name);
     match header.and_then(headers::decoded) {
         None => Err(format!("the header {name} is missing")),
         Some(header) if Some(header.as_str()) != body => {

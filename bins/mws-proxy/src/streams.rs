@@ -12,6 +12,7 @@ use tokio::sync::mpsc::{self, Sender, WeakSender};
 
 use crate::body::Channel;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
+use crate::headers;
 use crate::http::refuse;
 use crate::lock::lock;
 use crate::proxy::Proxy;
@@ -39,11 +40,11 @@ impl Proxy {
     }
 
     async fn stream_or_end(self: &Arc<Self>, method: &Method, headers: &HeaderMap) -> Reply {
-        let version = headers.get(PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        let version = headers::text(headers, PROTOCOL_VERSION);
         if version.is_some_and(|version| version >= MODERN) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "");
         }
-        let id = headers.get(SESSION_ID).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let id = headers::text(headers, SESSION_ID).unwrap_or_default();
         if self.sessions.has_ended(id) {
             return refuse(StatusCode::NOT_FOUND, "this session has ended");
         }

@@ -38,25 +38,21 @@ pub(crate) async fn settled(response: Reply) -> Result<Reply, Fault> {
         return Ok(response);
     }
     let (parts, mut incoming) = response.into_parts();
-    let (mut whole, mut size) = (Vec::<Bytes>::with_capacity(1), 0);
+    let (mut read, mut size) = (Vec::with_capacity(1), 0);
     while size <= WHOLE {
         let next = tokio::time::timeout(STANDSTILL, incoming.frame()).await.map_err(|_| {
             Fault::new(FaultKind::Timeout, "the upstream's answer stands still since 60 s")
         })?;
         let Some(frame) = next else {
-            let whole: Bytes = match whole.as_mut_slice() {
-                [one] => std::mem::take(one),
-                many => many.concat().into(),
-            };
-            return Ok(Response::from_parts(parts, body::full(whole)));
+            return Ok(Response::from_parts(parts, body::full(body::joined(read))));
         };
         let cut = |_| Fault::new(FaultKind::Closed, "the upstream's answer was cut off");
         if let Ok(data) = frame.map_err(cut)?.into_data() {
             size += data.len();
-            whole.push(data);
+            read.push(data);
         }
     }
-    Ok(Response::from_parts(parts, body::replayed(whole.into(), incoming)))
+    Ok(Response::from_parts(parts, body::replayed(read, incoming)))
 }
 
 /// The event stream that answers one request.
@@ -153,8 +149,7 @@ impl Body for Answering {
                 }
             }
             Poll::Pending if open && self.alarm.as_mut().poll(cx).is_ready() => {
-                let seconds = self.silence.as_secs();
-                let why = format!("the upstream did not answer in {seconds} s");
+                let why = Fault::silent(self.silence).message;
                 return self.finish(&why);
             }
             Poll::Ready(_) | Poll::Pending => {}
@@ -169,44 +164,72 @@ mod tests {
     use tokio::sync::mpsc;
 
     const ANSWER: &str = "data: {\"id\":7,\"result\":{}}\n\n";
+    const SILENCE: Duration = Duration::from_secs(300);
 
-    async fn passed(pieces: &[&'static str], hold: bool) -> String {
-        let (sender, receiver) = mpsc::channel(16);
-        for piece in pieces {
-            sender.send(Bytes::from_static(piece.as_bytes())).await.expect("room");
+    /// A body of what is sent, and of nothing else: no comment keeps it alive.
+    struct Sent(mpsc::Receiver<&'static str>);
+
+    impl Body for Sent {
+        type Data = Bytes;
+        type Error = BoxError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            let piece = self.0.poll_recv(cx);
+            piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece.into()))))
         }
-        let sender = Some(sender).filter(|_| hold);
-        let body = body::Channel::boxed(None, receiver, |bytes: Bytes| bytes);
-        let body = Answering::boxed(body, "7", None, Duration::from_secs(10));
-        let whole = body.collect().await.expect("a body").to_bytes();
-        drop(sender);
-        String::from_utf8(whole.to_vec()).expect("UTF-8")
+    }
+
+    /// What reaches the client of these pieces, each sent after a pause, and of a stream that then
+    /// ends, or is held open.
+    async fn passed_slowly(pieces: &[&'static str], pause: Duration, hold: bool) -> String {
+        let (sender, receiver) = mpsc::channel(16);
+        let body = Answering::boxed(Sent(receiver).boxed_unsync(), "7", None, SILENCE);
+        let send = async move {
+            for piece in pieces {
+                tokio::time::sleep(pause).await;
+                sender.send(*piece).await.expect("room");
+            }
+            Some(sender).filter(|_| hold)
+        };
+        let (_held, whole) = tokio::join!(send, body.collect());
+        String::from_utf8(whole.expect("a body").to_bytes().to_vec()).expect("UTF-8")
+    }
+
+    async fn passed(pieces: &[&'static str]) -> String {
+        passed_slowly(pieces, Duration::ZERO, false).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_without_its_answer_gets_an_error_and_one_with_it_nothing() {
-        assert_eq!(passed(&[": a\n\n", ANSWER], false).await, format!(": a\n\n{ANSWER}"));
+        assert_eq!(passed(&[": a\n\n", ANSWER]).await, format!(": a\n\n{ANSWER}"));
         assert_eq!(
-            passed(&["data: {\"id\":7,", "\"result\":{}}"], false).await,
+            passed(&["data: {\"id\":7,", "\"result\":{}}"]).await,
             "data: {\"id\":7,\"result\":{}}"
         );
-        let cut = passed(&[": a\n\n", "data: {\"id\":7,\"res"], false).await;
+        let cut = passed(&[": a\n\n", "data: {\"id\":7,\"res"]).await;
         assert!(
             cut.starts_with(": a\n\ndata: {\"id\":7,\"res\nevent: cut\n\nevent: message\n"),
             "{cut}"
         );
         assert!(cut.contains("\"id\":7,\"error\"") && cut.contains("ended without"), "{cut}");
-        let foreign = passed(&["data: {\"id\":8,\"result\":{}}\n\n"], false).await;
+        let foreign = passed(&["data: {\"id\":8,\"result\":{}}\n\n"]).await;
         assert!(foreign.contains("\"id\":7,\"error\""), "{foreign}");
-        let resumable = passed(&["id: 1\ndata:\n\n"], false).await;
+        let resumable = passed(&["id: 1\ndata:\n\n"]).await;
         assert_eq!(resumable, "id: 1\ndata:\n\n", "the rest may be asked for elsewhere");
     }
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_a_stream_and_progress_keeps_it() {
+        let (begun, pause) = (Instant::now(), Duration::from_secs(200));
+        let silent = passed_slowly(&[": a\n\n"], pause, true).await;
+        assert!(silent.contains("did not answer in 300 s"), "{silent}");
+        assert_eq!(begun.elapsed(), pause + SILENCE);
         let begun = Instant::now();
-        let silent = passed(&[": a\n\n"], true).await;
-        assert!(silent.contains("did not answer in 10 s"), "{silent}");
-        assert_eq!(begun.elapsed().as_secs(), 10);
+        let alive = passed_slowly(&[": a\n\n", ": b\n\n", ANSWER], pause, false).await;
+        assert_eq!(alive, format!(": a\n\n: b\n\n{ANSWER}"));
+        assert_eq!(begun.elapsed(), pause * 3);
     }
 }

@@ -88,7 +88,7 @@ impl Index {
             let idf = idf(self.tools.len(), postings.len());
             self.words.push(IndexWord { text: text.to_owned(), idf, postings: range, variants });
         }
-        self.lookup.words = self.words.iter().map(|word| word.text.clone()).zip(0..).collect();
+        self.lookup.words = self.word_places();
     }
 
     fn add_surfaces(&mut self, documents: &[Document]) {
@@ -96,7 +96,7 @@ impl Index {
         for document in documents {
             for (text, term) in &document.surfaces {
                 let stem = document.terms.get(*term as usize).map(|term| &*term.stem);
-                if let Some(&word) = stem.and_then(|stem| self.lookup.words.get(stem)) {
+                if let Some(word) = stem.and_then(|stem| self.place(stem)) {
                     surfaces.insert(text, word);
                 }
             }
@@ -109,7 +109,7 @@ impl Index {
     fn add_phrases(&mut self, tables: &Tables) {
         for (short, phrase) in &tables.phrases {
             let known = |stem: &String| {
-                let place = *self.lookup.words.get(stem)?;
+                let place = self.place(stem)?;
                 self.word_at(place).filter(|word| word.idf > 0.0).map(|_| place)
             };
             if let Some(words) = phrase.iter().map(known).collect() {
@@ -168,7 +168,7 @@ fn stems(text: &str) -> Vec<String> {
     let mut stems: Vec<String> = words::plain(text)
         .into_iter()
         .filter(|word| !words::is_stop(word))
-        .map(|word| words::stem(&word))
+        .map(|word| words::stem(&word).into_owned())
         .collect();
     stems.sort();
     stems.dedup();
@@ -211,7 +211,7 @@ fn core(name: &str) -> Vec<String> {
     let telling: Vec<&String> =
         words.iter().filter(|word| !HOLLOW.contains(&word.as_str())).collect();
     let words = if telling.is_empty() { words.iter().collect() } else { telling };
-    words.into_iter().map(|word| words::stem(word)).collect()
+    words.into_iter().map(|word| words::stem(word).into_owned()).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,15 @@
 //! Invariant: every query word keeps its own meaning first; what may stand for it counts less.
 //! Deliberately absent: rewriting of the query.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::facts::{self, Facts};
+use crate::hash;
 use crate::index::{Index, Variant};
-use crate::vectors::{Meant, Row};
-use crate::words::{self, Word};
-use crate::{tables, verbs};
+use crate::rows::Wide;
+use crate::vectors::Meant;
+use crate::words;
 
 /// Words written together or apart.
 const JOINED: f32 = 0.9;
@@ -32,17 +37,26 @@ pub(crate) struct Query {
     /// Whether it is of the form `backend words`: a backend first, then few words.
     pub(crate) only_backends: bool,
     /// Where word vectors place the whole query.
-    pub(crate) row: Option<Row>,
+    pub(crate) row: Option<Wide>,
+    /// What stands for its words, one after the other.
+    variants: Vec<Scored>,
 }
 
 #[derive(Debug)]
 pub(crate) struct QueryWord {
-    /// Index words with what a match is worth.
-    pub(crate) variants: Vec<Scored>,
     pub(crate) idf: f32,
     /// Whether this word is part of a backend's name.
     pub(crate) names_backend: bool,
-    stem: String,
+    /// Where its variants are.
+    variants: Range<usize>,
+    key: Key,
+}
+
+/// Tells the words of a query apart: by their place in the index, else by the hash of their stem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Known(u32),
+    Unknown(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +68,22 @@ pub(crate) struct Scored {
     pub(crate) worth: f32,
 }
 
-impl QueryWord {
-    /// The best that stands for the word.
-    fn best_other(&self) -> Option<&Scored> {
-        self.variants.iter().find(|v| v.weight < 1.0).or(self.variants.first())
-    }
+/// A word as the query spells it.
+struct Spelt<'a> {
+    text: &'a str,
+    stem: Cow<'a, str>,
+    /// The stem's place in the index.
+    place: Option<u32>,
+    facts: Facts,
+    stem_facts: Facts,
+    /// Part of a backend's name.
+    names_backend: bool,
+}
+
+/// What some words from `at` on may stand for together.
+struct Together {
+    words: Range<usize>,
+    variant: Variant,
 }
 
 impl Query {
@@ -66,210 +91,255 @@ impl Query {
     pub(crate) fn restrict(&mut self, backend: u32) {
         (self.backends, self.only_backends) = (vec![backend], true);
     }
+
+    /// Index words that stand for a word, with what a match is worth, best first.
+    pub(crate) fn variants(&self, word: &QueryWord) -> &[Scored] {
+        self.variants.get(word.variants.clone()).unwrap_or_default()
+    }
+
+    /// The best that stands for a word, other than the word itself where there is one.
+    fn best_other(&self, word: &QueryWord) -> Option<&Scored> {
+        let variants = self.variants(word);
+        variants.iter().find(|v| v.weight < 1.0).or(variants.first())
+    }
+
+    /// Takes back all words behind the first `count` that stand there twice.
+    fn keep_new(&mut self, count: usize) {
+        let mut kept = count;
+        for at in count..self.words.len() {
+            let (before, rest) = self.words.split_at(at);
+            let is_new = |word: &&QueryWord| before.iter().take(kept).all(|k| k.key != word.key);
+            if rest.first().filter(is_new).is_some() {
+                self.words.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.words.truncate(kept);
+    }
 }
 
 impl Index {
     pub(crate) fn expand(&self, text: &str) -> Query {
-        let spelt = self.spelt(text);
-        let stems: Vec<String> = spelt.iter().map(|word| self.stem(word)).collect();
-        let (backends, named) = self.named_backends(&stems);
-        let extra = self.extra(&spelt, &stems);
-        let foreign = stems.iter().any(|stem| tables::is_foreign(stem));
-        let says_nothing = |word: &str, stem: &str| {
-            words::is_stop(word) || foreign && self.is_foreign_filler(word, stem)
-        };
-        let hollow = spelt.iter().zip(&stems).all(|(word, stem)| says_nothing(word, stem));
-        let mut query = Query { backends, ..Query::default() };
+        let (buffer, places) = self.split(text);
+        let mut spelt: Vec<Spelt<'_>> =
+            places.into_iter().filter_map(|at| Some(self.spell(buffer.get(at)?))).collect();
+        let mut query = Query { backends: self.name_backends(&mut spelt), ..Query::default() };
+        let together = self.together(&spelt);
+        let is_foreign = spelt.iter().any(|word| word.stem_facts.is_foreign);
+        let says_nothing = |word: &Spelt<'_>| word.facts.is_stop || is_foreign && word.is_filler();
+        let is_hollow = spelt.iter().all(says_nothing);
         let mut meant = Vec::new();
-        for (at, (word, stem)) in spelt.iter().zip(&stems).enumerate() {
-            if !hollow && says_nothing(word, stem) {
-                meant.push(Meant::Word(word));
+        for (at, word) in spelt.iter().enumerate() {
+            if !is_hollow && says_nothing(word) {
+                meant.push(Meant::Word(word.text));
                 continue;
             }
-            query.verbs |= verbs::of_word(word) | verbs::of_word(stem);
-            let extra = extra.get(at).map(Vec::as_slice).unwrap_or_default();
-            let is_named = named.get(at).copied().unwrap_or_default();
-            let entries = self.entries(word, stem, extra, is_named);
-            if foreign && tables::is_foreign(stem) || tables::is_short(stem) {
-                meant.extend(
-                    entries.iter().filter_map(|e| Some(Meant::Place(e.best_other()?.word))),
-                );
+            query.verbs |= word.facts.verbs | word.stem_facts.verbs;
+            let first = query.words.len();
+            let extra = together.iter().filter(|t| t.words.contains(&at)).map(|t| t.variant);
+            self.add_entries(word, &extra.collect::<Vec<_>>(), &mut query);
+            let entries = query.words.get(first..).unwrap_or_default();
+            if word.stem_facts.is_foreign || word.stem_facts.is_short {
+                let others = entries.iter().filter_map(|entry| query.best_other(entry));
+                meant.extend(others.map(|other| Meant::Place(other.word)));
             } else {
-                let guess = entries.first().and_then(|entry| entry.variants.first());
-                meant.push(guess.map_or(Meant::Word(word), |v| Meant::WordOr(word, v.word)));
+                let guess = entries.first().and_then(|entry| query.variants(entry).first());
+                meant.push(
+                    guess.map_or(Meant::Word(word.text), |v| Meant::WordOr(word.text, v.word)),
+                );
             }
-            for entry in entries {
-                if !query.words.iter().any(|known| known.stem == entry.stem) {
-                    query.words.push(entry);
-                }
-            }
+            query.keep_new(first);
         }
         query.row = self.vectors.as_ref().and_then(|vectors| vectors.of_words(&meant));
         let others = query.words.iter().filter(|word| !word.names_backend).count();
-        query.only_backends = named.first() == Some(&true) && others <= FEW;
+        let is_first = spelt.first().is_some_and(|word| word.names_backend);
+        query.only_backends = is_first && others <= FEW;
         query
     }
 
-    /// The stem of a word; those of the catalog are known.
-    fn stem(&self, word: &str) -> String {
-        let known = self.surface(word).and_then(|place| self.word_at(place));
-        known.map_or_else(|| words::stem(word), |known| known.text.clone())
-    }
-
-    /// What joins the words of a query in another language: articles, and pairs of characters across
-    /// the border of two words.
-    fn is_foreign_filler(&self, word: &str, stem: &str) -> bool {
-        let known = self.lookup.words.contains_key(stem);
-        tables::is_foreign_stop(word) || !known && words::is_pair(word)
-    }
-
-    /// The words of a query; one that case would split stays whole where tools write it so.
-    fn spelt(&self, text: &str) -> Vec<String> {
-        let mut spelt = Vec::new();
-        let mut covered = 0;
-        for Word { text, whole } in words::split(text, true).into_iter().take(MOST_WORDS) {
-            if covered > 0 {
-                covered -= text.len().min(covered);
-            } else if whole && self.surface(&text).is_some() {
-                covered = text.len();
-                spelt.push(text);
-            } else if !whole {
-                spelt.push(text);
+    /// The words of a query as one text, and where they are in it; one that case would split stays
+    /// whole where tools write it so.
+    fn split(&self, text: &str) -> (String, Vec<Range<usize>>) {
+        let (mut buffer, mut places) = (String::with_capacity(2 * text.len()), Vec::new());
+        let (mut seen, mut covered) = (0, 0);
+        words::each(text, true, &mut |word, whole| {
+            seen += 1;
+            if seen > MOST_WORDS {
+                return;
             }
-        }
-        spelt
+            if covered > 0 {
+                covered -= word.len().min(covered);
+                return;
+            }
+            if whole && self.surface(word).is_none() {
+                return;
+            }
+            covered = if whole { word.len() } else { 0 };
+            let start = buffer.len();
+            buffer.push_str(word);
+            places.push(start..buffer.len());
+        });
+        (buffer, places)
     }
 
-    /// Backends whose names stand in the query, and which of its words they take.
-    fn named_backends(&self, stems: &[String]) -> (Vec<u32>, Vec<bool>) {
+    /// Looks a word up; the stems of the catalog's words are known.
+    fn spell<'a>(&'a self, text: &'a str) -> Spelt<'a> {
+        let known = self.surface(text).and_then(|place| Some((self.word_at(place)?, place)));
+        let (stem, place) = match known {
+            Some((word, place)) => (Cow::Borrowed(word.text.as_str()), Some(place)),
+            None => {
+                let stem = words::stem(text);
+                let place = self.place(&stem);
+                (stem, place)
+            }
+        };
+        let facts = facts::of(text);
+        let stem_facts = if stem == text { facts } else { facts::of(&stem) };
+        Spelt { text, stem, place, facts, stem_facts, names_backend: false }
+    }
+
+    /// Backends whose names stand in the query; marks the words that name them.
+    fn name_backends(&self, spelt: &mut [Spelt<'_>]) -> Vec<u32> {
         let mut backends = Vec::new();
-        let mut named = vec![false; stems.len()];
-        for (at, stem) in stems.iter().enumerate() {
-            for &place in self.lookup.backends.get(stem).into_iter().flatten() {
+        for at in 0..spelt.len() {
+            let places = spelt.get(at).and_then(|word| self.lookup.backends.get(&*word.stem));
+            for &place in places.into_iter().flatten() {
                 let Some(backend) = self.backends.get(place as usize) else { continue };
-                let end = at + backend.core.len();
-                if stems.get(at..end) == Some(&backend.core) {
+                let Some(words) = spelt.get_mut(at..at + backend.core.len()) else { continue };
+                if words.iter().zip(&backend.core).all(|(word, core)| word.stem == *core) {
                     backends.push(place);
-                    named[at..end].fill(true);
+                    words.iter_mut().for_each(|word| word.names_backend = true);
                 }
             }
         }
         backends.sort_unstable();
         backends.dedup();
-        (backends, named)
+        backends
     }
 
-    /// For every word, what it may stand for together with its neighbours.
-    fn extra(&self, spelt: &[String], stems: &[String]) -> Vec<Vec<Variant>> {
-        let mut extra = vec![Vec::new(); spelt.len()];
-        let (mut joined, mut phrase) = (String::new(), String::new());
+    /// What neighbours may stand for together: a word written apart, or a phrase.
+    fn together(&self, spelt: &[Spelt<'_>]) -> Vec<Together> {
+        let mut found = Vec::new();
+        let mut text = String::new();
         for length in [2, 3] {
-            for at in 0..(spelt.len() + 1).saturating_sub(length) {
-                let mut found: Vec<Variant> = Vec::new();
-                join(&spelt[at..at + length], "", &mut joined);
-                if let Some(word) = self.surface(&joined) {
-                    found.push(Variant { word, weight: JOINED });
+            for (at, words) in spelt.windows(length).enumerate() {
+                let mut add = |variant| found.push(Together { words: at..at + length, variant });
+                text.clear();
+                words.iter().for_each(|word| text.push_str(word.text));
+                if let Some(word) = self.surface(&text) {
+                    add(Variant { word, weight: JOINED });
                 }
-                join(&stems[at..at + length], " ", &mut phrase);
-                if let Some(phrase) = self.word(&phrase) {
-                    found.extend(self.variants(phrase));
-                }
-                if found.is_empty() {
+                let first = words.first().map_or(0, |word| hash::of(&word.stem));
+                if !self.lookup.openers.contains(&first) {
                     continue;
                 }
-                for list in extra.iter_mut().skip(at).take(length) {
-                    list.extend(&found);
+                text.clear();
+                for (at, word) in words.iter().enumerate() {
+                    text.push_str(if at == 0 { "" } else { " " });
+                    text.push_str(&word.stem);
                 }
+                let phrase = self.place(&text).and_then(|place| self.word_at(place));
+                phrase.into_iter().flat_map(|word| self.variants(word)).for_each(|&v| add(v));
             }
         }
-        extra
+        found
     }
 
-    /// One word, or the several words that a short or joined form stands for.
-    fn entries(&self, word: &str, stem: &str, extra: &[Variant], named: bool) -> Vec<QueryWord> {
-        let own = self.lookup.words.get(stem).copied();
-        if let Some(phrase) = self.phrases.get(stem) {
-            let own: Vec<Variant> =
-                own.map(|word| Variant { word, weight: 1.0 }).into_iter().collect();
-            return phrase.iter().map(|&part| self.entry(part, &own, named)).collect();
+    /// Adds one word, or the several words that a short or joined form stands for.
+    fn add_entries(&self, word: &Spelt<'_>, extra: &[Variant], query: &mut Query) {
+        let phrase = word.stem_facts.is_short.then(|| self.phrases.get(&*word.stem)).flatten();
+        if let Some(phrase) = phrase {
+            let own = word.place.map(|word| Variant { word, weight: 1.0 });
+            let own = own.as_slice();
+            phrase.iter().for_each(|&part| self.add_entry(part, own, word.names_backend, query));
+            return;
         }
-        let known = own.and_then(|place| self.word_at(place));
-        let in_catalog = known.is_some_and(|word| word.idf > 0.0);
+        if let Some(place) = word.place {
+            return self.add_entry(place, extra, word.names_backend, query);
+        }
+        if let Some((left, right)) = self.halves(word.text).filter(|_| extra.is_empty()) {
+            for part in [left, right] {
+                self.add_entry(part, &[], word.names_backend, query);
+            }
+            return;
+        }
+        let variants = self.guesses(word.text, extra);
+        let key = Key::Unknown(hash::of(&word.stem));
+        self.add(key, &variants, &[], word.names_backend, query);
+    }
+
+    /// What a word that no tool has may stand for.
+    fn guesses(&self, word: &str, extra: &[Variant]) -> Vec<Variant> {
         let mut variants = extra.to_vec();
-        if let Some(place) = own.filter(|_| in_catalog || known.is_some()) {
-            return vec![self.entry(place, &variants, named)];
-        }
-        if let Some((left, right)) = self.halves(word).filter(|_| variants.is_empty()) {
-            return [left, right].map(|part| self.entry(part, &[], named)).into();
-        }
         if let Some(letters) = words::letters(word).and_then(|letters| self.surface(letters)) {
             variants.push(Variant { word: letters, weight: JOINED });
         }
         if variants.is_empty() {
             variants = self.begun(word);
         }
-        let meaning = self
-            .vectors
-            .as_ref()
-            .and_then(|vectors| vectors.of_word(word).map(|row| vectors.neighbours(&row)));
-        match meaning {
+        let vectors = self.vectors.as_ref();
+        match vectors.and_then(|vectors| Some(vectors.neighbours(&vectors.of_word(word)?))) {
             Some(near) => variants.extend(near),
             None if variants.is_empty() => variants = self.misspelt(word),
             None => {}
         }
-        vec![self.finish(stem.to_owned(), None, &variants, named)]
+        variants
     }
 
-    /// A word of the index with its variants and some more.
-    fn entry(&self, place: u32, extra: &[Variant], named: bool) -> QueryWord {
-        let Some(word) = self.word_at(place) else {
-            return self.finish(String::new(), None, extra, named);
-        };
-        let variants = [extra, self.variants(word)].concat();
-        self.finish(word.text.clone(), Some(place), &variants, named)
+    /// Adds a word of the index with its variants and some more.
+    fn add_entry(&self, place: u32, extra: &[Variant], named: bool, query: &mut Query) {
+        let own = self.word_at(place).map_or(&[][..], |word| self.variants(word));
+        self.add(Key::Known(place), extra, own, named, query);
     }
 
-    fn finish(
-        &self,
-        stem: String,
-        own: Option<u32>,
-        variants: &[Variant],
-        names_backend: bool,
-    ) -> QueryWord {
+    fn add(&self, key: Key, some: &[Variant], more: &[Variant], named: bool, query: &mut Query) {
         let idf_of = |word: u32| self.word_at(word).map_or(0.0, |word| word.idf);
-        let own_idf = own.map_or(0.0, idf_of);
-        let widest = variants.iter().map(|v| idf_of(v.word)).fold(0.0, f32::max);
-        let (idf, cap) = match (own_idf > 0.0, widest > 0.0) {
-            (true, _) => (own_idf, own_idf * SYNONYM_IDF),
-            (false, true) => (widest, f32::INFINITY),
-            (false, false) => (UNKNOWN_IDF, f32::INFINITY),
+        let own = match key {
+            Key::Known(place) => Some(place).filter(|&place| idf_of(place) > 0.0),
+            Key::Unknown(_) => None,
         };
-        let itself = own.filter(|_| own_idf > 0.0).map(|word| Variant { word, weight: 1.0 });
-        let mut scored: Vec<Scored> = itself
-            .iter()
-            .chain(variants)
-            .map(|&Variant { word, weight }| Scored {
+        let variants = || some.iter().chain(more).copied();
+        let (idf, cap) = match own {
+            Some(place) => (idf_of(place), idf_of(place) * SYNONYM_IDF),
+            None => {
+                let widest = variants().map(|v| idf_of(v.word)).fold(0.0, f32::max);
+                (if widest > 0.0 { widest } else { UNKNOWN_IDF }, f32::INFINITY)
+            }
+        };
+        let start = query.variants.len();
+        let itself = own.map(|word| Variant { word, weight: 1.0 });
+        query.variants.extend(itself.into_iter().chain(variants()).map(
+            |Variant { word, weight }| Scored {
                 word,
                 weight,
                 worth: weight * idf_of(word).min(cap),
-            })
-            .collect();
-        scored.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.word.cmp(&b.word)));
-        let mut seen = Vec::with_capacity(scored.len());
-        scored.retain(|v| {
-            let fresh = !seen.contains(&v.word);
-            seen.push(v.word);
-            fresh
-        });
-        QueryWord { variants: scored, idf, names_backend, stem }
+            },
+        ));
+        let length = best_of_each(query.variants.get_mut(start..).unwrap_or_default());
+        query.variants.truncate(start + length);
+        let variants = start..start + length;
+        query.words.push(QueryWord { idf, names_backend: named, variants, key });
     }
 }
 
-/// Puts words together in a text that is used again.
-fn join(words: &[String], between: &str, text: &mut String) {
-    text.clear();
-    for (at, word) in words.iter().enumerate() {
-        text.push_str(if at == 0 { "" } else { between });
-        text.push_str(word);
+impl Spelt<'_> {
+    /// Whether this is what joins the words of a query in another language: articles, and pairs of
+    /// characters across the border of two words.
+    fn is_filler(&self) -> bool {
+        self.facts.is_foreign_stop || self.place.is_none() && words::is_pair(self.text)
     }
+}
+
+/// Sorts variants, the nearest first, and leaves each word once; how many are left.
+fn best_of_each(variants: &mut [Scored]) -> usize {
+    variants.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then(a.word.cmp(&b.word)));
+    let mut kept = 0;
+    for at in 0..variants.len() {
+        let variant = variants[at];
+        if variants.iter().take(kept).all(|other| other.word != variant.word) {
+            variants[kept] = variant;
+            kept += 1;
+        }
+    }
+    kept
 }

@@ -3,6 +3,8 @@
 //! Invariant: an exact name is never outranked and a bare backend name lists that backend.
 //! Deliberately absent: reply texts.
 
+use std::borrow::Cow;
+
 use crate::hash::Set;
 
 use crate::index::Index;
@@ -114,7 +116,7 @@ impl Index {
             let name = Some(part).filter(|part| is_name(part)).and_then(|part| self.exact(part));
             match name {
                 Some(name) => tools.extend(name),
-                None => all &= part.is_empty() || words::is_stop(&words::fold(part)),
+                None => all = all && (part.is_empty() || words::is_stop(&words::fold(part))),
             }
         }
         let mut seen = Set::default();
@@ -126,16 +128,22 @@ impl Index {
     fn nearest_names(&self, text: &str) -> Vec<u32> {
         let wanted = words::fold(text.trim_end_matches('*'));
         let mut near: Vec<(usize, u32)> = Vec::new();
-        for (tool, entry) in (0..).zip(&self.tools) {
-            let part = entry.name.get(entry.part as usize..).unwrap_or_default();
-            let slips = [entry.name.as_str(), part]
-                .into_iter()
-                .filter_map(|name| spelling::slips(&wanted, &words::fold(name)));
-            near.extend(slips.min().map(|slips| (slips, tool)));
-        }
+        self.lookup.name_shapes.near(&wanted, spelling::most_slips(&wanted), &mut |place| {
+            let tool = place / 2;
+            let Some(entry) = self.tools.get(tool as usize) else { return };
+            let from = if place % 2 == 0 { 0 } else { entry.part };
+            let name = entry.name.get(from as usize..).unwrap_or_default();
+            let slips = spelling::slips(&wanted, &words::fold(name));
+            near.extend(slips.map(|slips| (slips, tool)));
+        });
         near.sort_unstable();
-        near.truncate(MOST_MEANT);
-        near.into_iter().map(|(_, tool)| tool).collect()
+        let mut tools = Vec::new();
+        for (_, tool) in near {
+            if tools.len() < MOST_MEANT && !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        tools
     }
 
     /// The tools of that name. A single plain word that several backends use as a name is no name
@@ -158,8 +166,9 @@ impl Index {
         if let Some(&place) = self.lookup.backend_names.get(&words::fold(query)) {
             return self.backends.get(place as usize).map(|backend| backend.tools.clone());
         }
-        let stems: Vec<String> = words::plain(query).iter().map(|word| words::stem(word)).collect();
-        let places = self.lookup.backends.get(stems.first()?)?;
+        let words = words::plain(query);
+        let stems: Vec<Cow<'_, str>> = words.iter().map(|word| words::stem(word)).collect();
+        let places = self.lookup.backends.get(&**stems.first()?)?;
         let mut named = places.iter().filter_map(|&place| self.backends.get(place as usize));
         let backend = named.find(|backend| backend.core == stems)?;
         named.all(|other| other.core != stems).then(|| backend.tools.clone())
@@ -169,10 +178,12 @@ impl Index {
 /// Whether a text is written like a tool's name: one word with joints.
 fn is_name(text: &str) -> bool {
     let joint = |c: char| matches!(c, '_' | '-' | '.' | ':' | '/' | '*');
+    if !text.is_ascii() || text.contains(char::is_whitespace) {
+        return false;
+    }
     let inner = text.trim_matches(joint);
-    let camel =
-        inner.chars().zip(inner.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
-    !text.contains(char::is_whitespace) && text.is_ascii() && (camel || inner.contains(joint))
+    let is_camel = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+    inner.contains(joint) || inner.as_bytes().windows(2).any(is_camel)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::{self, Map};
+use crate::hash::{self, Map, Set};
 
 use mws_catalog::{Backends, Catalog};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::Writer;
 use crate::document::{self, Analyser, Document};
-use crate::spelling::Shape;
+use crate::shape::Shapes;
 use crate::vectors::Vectors;
 use crate::{tables, words};
 
@@ -66,7 +66,10 @@ pub struct Index {
 /// What can be worked out again from the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Lookup {
-    pub(crate) words: Map<String, u32>,
+    /// Hash of a word → its place.
+    pub(crate) words: Map<u64, u32>,
+    /// Hashes of the words that phrases among the words begin with.
+    pub(crate) openers: Set<u64>,
     /// Folded name of a backend → its place.
     pub(crate) backend_names: Map<String, u32>,
     /// First stem of a backend's name → backends.
@@ -75,8 +78,10 @@ pub(crate) struct Lookup {
     pub(crate) names: Vec<(u64, u32)>,
     /// Hash of a surface → its place.
     pub(crate) surfaces: Map<u64, u32>,
-    /// The letters of each surface.
-    pub(crate) masks: Vec<Shape>,
+    /// What surfaces look like.
+    pub(crate) shapes: Shapes,
+    /// What names look like: twice the tool's place, one more for its own part of the name.
+    pub(crate) name_shapes: Shapes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -178,8 +183,10 @@ impl Index {
         same.filter(is_so).collect()
     }
 
-    pub(crate) fn word(&self, text: &str) -> Option<&IndexWord> {
-        self.word_at(*self.lookup.words.get(text)?)
+    /// The place of a word.
+    pub(crate) fn place(&self, text: &str) -> Option<u32> {
+        let place = *self.lookup.words.get(&hash::of(text))?;
+        self.word_at(place).filter(|word| word.text == text).map(|_| place)
     }
 
     pub(crate) fn word_at(&self, word: u32) -> Option<&IndexWord> {
@@ -200,12 +207,16 @@ impl Index {
         Some(surface.word)
     }
 
+    /// Words by their hashes.
+    pub(crate) fn word_places(&self) -> Map<u64, u32> {
+        self.words.iter().map(|word| hash::of(&word.text)).zip(0..).collect()
+    }
+
     /// Fills what is worked out from the rest.
     pub(crate) fn with_lookup(mut self) -> Self {
-        let mut lookup = Lookup::default();
-        for (place, word) in (0..).zip(&self.words) {
-            lookup.words.insert(word.text.clone(), place);
-        }
+        let mut lookup = Lookup { words: self.word_places(), ..Lookup::default() };
+        let openers = self.words.iter().filter_map(|word| word.text.split_once(' '));
+        lookup.openers = openers.map(|(first, _)| hash::of(first)).collect();
         for (place, backend) in (0..).zip(&self.backends) {
             lookup.backend_names.entry(words::fold(&backend.name)).or_insert(place);
             if let Some(first) = backend.core.first() {
@@ -216,14 +227,18 @@ impl Index {
             let full = words::fold(&tool.name);
             let part = words::fold(tool.name.get(tool.part as usize..).unwrap_or_default());
             lookup.names.push((hash::of(&full), place));
+            lookup.name_shapes.add(&full, place * 2);
             if part != full {
                 lookup.names.push((hash::of(&part), place));
+                lookup.name_shapes.add(&part, place * 2 + 1);
             }
         }
         lookup.names.sort_unstable();
         lookup.surfaces =
             self.surfaces.iter().map(|surface| hash::of(&surface.text)).zip(0..).collect();
-        lookup.masks = self.surfaces.iter().map(|surface| Shape::of(&surface.text)).collect();
+        for (place, surface) in (0..).zip(&self.surfaces) {
+            lookup.shapes.add(&surface.text, place);
+        }
         self.lookup = lookup;
         self
     }

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use crate::assemble::idf;
-use crate::expand::{Query, QueryWord};
+use crate::expand::{Query, QueryWord, Scored};
 use crate::index::Index;
+use crate::rows::{Rows, Wide};
 use crate::verbs;
 
 /// Factors on the sum of word scores. Round numbers, not fitted to queries.
@@ -173,6 +174,11 @@ impl Weigh {
         let vectors = VECTOR_SHARE * (FEW_WORDS / query.words.len().max(1) as f32).min(1.0);
         Self { total, full: FULL_SCORE * total, asked, inside, vectors }
     }
+
+    /// No cosine is above 1, but for what rounding adds.
+    fn most_vectors(&self) -> f32 {
+        self.vectors * 1.05
+    }
 }
 
 impl Index {
@@ -189,49 +195,72 @@ impl Index {
 
     fn score_with(&self, query: &Query, limit: usize, hits: &mut Hits) -> Scores {
         for (number, word) in (1..).zip(&query.words) {
-            self.collect(number, word, hits);
+            self.collect(number, word, query.variants(word), hits);
         }
         let weigh = Weigh::new(query, self.inside(query, hits));
         let mut best = Best { tools: Vec::new(), limit, index: self };
         let mut top = 0.0_f32;
+        let rows = self.vectors.as_ref().map(|vectors| &vectors.tools).zip(query.row.as_ref());
         for hit in hits.all.iter().skip(1) {
             let lexical = self.total(query, hit, &weigh);
             top = top.max(lexical);
-            self.add(query, hit.tool, lexical / weigh.full, &weigh, &mut best);
-        }
-        if self.vectors.is_some() && query.row.is_some() {
-            for (tool, _) in (0..).zip(&hits.slots).filter(|(_, slot)| **slot == 0) {
-                self.add(query, tool, 0.0, &weigh, &mut best);
+            let lexical = lexical / weigh.full;
+            let Some(factor) = self.factor(query, hit.tool, &weigh) else { continue };
+            let Some((rows, row)) = rows else {
+                best.add(hit.tool, lexical * factor);
+                continue;
+            };
+            if (lexical + weigh.most_vectors()) * factor < best.floor() {
+                continue;
             }
+            let near = rows.dot(hit.tool as usize, row);
+            if lexical > 0.0 || near > NEAR_ENOUGH {
+                best.add(hit.tool, (lexical + weigh.vectors * near) * factor);
+            }
+        }
+        if let Some((rows, row)) = rows {
+            self.add_near(query, rows, row, &weigh, hits, &mut best);
         }
         let weak = best.tools.is_empty() || top < WEAK * idf(self.tools.len(), 1);
         Scores { tools: best.tools, weak }
     }
 
-    /// Adds what word vectors say, and puts the tool among the best where it belongs.
-    fn add(&self, query: &Query, tool: u32, lexical: f32, weigh: &Weigh, best: &mut Best<'_>) {
-        let named = weigh.inside && self.is_inside(query, tool);
-        if weigh.inside && query.only_backends && !named {
+    /// Puts tools among the best that have none of the words but mean the same.
+    fn add_near(
+        &self,
+        query: &Query,
+        rows: &Rows,
+        row: &Wide,
+        weigh: &Weigh,
+        hits: &Hits,
+        best: &mut Best<'_>,
+    ) {
+        let most = if weigh.inside { IN_BACKEND } else { 1.0 };
+        if weigh.most_vectors() * most < best.floor() {
             return;
         }
-        let factor = if named { IN_BACKEND } else { 1.0 };
-        let rows = self.vectors.as_ref().zip(query.row.as_ref());
-        let Some((vectors, row)) = rows else {
-            return best.add(tool, lexical * factor);
-        };
-        // No cosine is above 1, but for what rounding adds.
-        if (lexical + weigh.vectors * 1.05) * factor < best.floor() {
-            return;
-        }
-        let near = vectors.tools.get(tool as usize).map_or(0.0, |tool| row.dot(tool));
-        if lexical > 0.0 || near > NEAR_ENOUGH {
-            best.add(tool, (lexical + weigh.vectors * near) * factor);
+        rows.each(row, &mut |at, near| {
+            let fresh = hits.slots.get(at) == Some(&0);
+            if near > NEAR_ENOUGH && fresh && weigh.vectors * near * most >= best.floor() {
+                let tool = u32::try_from(at).unwrap_or(u32::MAX);
+                let factor = self.factor(query, tool, weigh);
+                factor.into_iter().for_each(|factor| best.add(tool, weigh.vectors * near * factor));
+            }
+        });
+    }
+
+    /// What the query's naming of backends multiplies a tool's score by; `None` keeps it out.
+    fn factor(&self, query: &Query, tool: u32, weigh: &Weigh) -> Option<f32> {
+        match weigh.inside {
+            true if self.is_inside(query, tool) => Some(IN_BACKEND),
+            true if query.only_backends => None,
+            _ => Some(1.0),
         }
     }
 
     /// Adds one query word to the tools that have a variant of it.
-    fn collect(&self, number: u32, word: &QueryWord, hits: &mut Hits) {
-        for variant in &word.variants {
+    fn collect(&self, number: u32, word: &QueryWord, variants: &[Scored], hits: &mut Hits) {
+        for variant in variants {
             let Some(found) = self.word_at(variant.word) else { continue };
             for posting in self.postings(found) {
                 let Some(hit) = hits.of_word(posting.tool, number) else { continue };

@@ -12,10 +12,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::codec::{Reader, Writer};
 use crate::index::{Backend, Entry, Index, IndexWord, Posting, Surface, Variant};
+use crate::rows::Rows;
 use crate::vectors::{DIMENSIONS, Row, Vectors, WordVectors};
 
 /// The version of this layout.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 const MAGIC: &[u8; 4] = b"MWSX";
 const NO_BACKEND: u32 = u32::MAX;
@@ -135,7 +136,8 @@ impl Index {
             && self.surfaces.iter().all(|surface| below(surface.word, words))
             && self.vectors.as_ref().is_none_or(|vectors| {
                 vectors.tools.len() == tools
-                    && vectors.words.iter().all(|(at, _)| below(*at, words))
+                    && vectors.words.len() == vectors.word_rows.len()
+                    && vectors.words.iter().all(|at| below(*at, words))
             })
             && self.phrases.values().flatten().all(|&word| below(word, words))
     }
@@ -188,11 +190,14 @@ fn write_vectors(w: &mut Writer, vectors: &Vectors) {
     w.u64(vectors.table.hash);
     w.text(&vectors.table.text);
     w.list(&vectors.table.rows, write_row);
-    w.list(&vectors.tools, write_row);
-    w.list(&vectors.words, |w, (word, row)| {
-        w.u32(*word);
-        write_row(w, row);
-    });
+    write_rows(w, &vectors.tools);
+    w.list(&vectors.words, |w, word| w.u32(*word));
+    write_rows(w, &vectors.word_rows);
+}
+
+fn write_rows(w: &mut Writer, rows: &Rows) {
+    w.count(rows.len());
+    (0..rows.len()).filter_map(|at| rows.get(at)).for_each(|row| write_row(w, &row));
 }
 
 fn write_row(w: &mut Writer, row: &Row) {
@@ -203,9 +208,10 @@ fn write_row(w: &mut Writer, row: &Row) {
 fn read_vectors(r: &mut Reader<'_>) -> Option<Vectors> {
     let (hash, text) = (r.u64()?, r.text()?.to_owned());
     let table = WordVectors::new(text, r.list(ROW, read_row)?, hash)?;
-    let tools = r.list(ROW, read_row)?;
-    let words = r.list(4 + ROW, |r| Some((r.u32()?, read_row(r)?)))?;
-    Some(Vectors { table, tools, words })
+    let tools = r.list(ROW, read_row)?.into_iter().collect();
+    let words = r.list(4, Reader::u32)?;
+    let word_rows = r.list(ROW, read_row)?.into_iter().collect();
+    Some(Vectors { table, tools, words, word_rows })
 }
 
 fn read_row(r: &mut Reader<'_>) -> Option<Row> {

@@ -40,26 +40,22 @@ impl Index {
 
     /// Words that differ by a slip or two of the fingers, the nearest only.
     pub(crate) fn misspelt(&self, word: &str) -> Vec<Variant> {
-        let letters: Vec<char> = word.chars().collect();
-        if letters.len() < 4 || letters.iter().any(|c| !c.is_alphabetic()) {
+        let letters = word.chars().count();
+        if letters < 4 || !word.chars().all(char::is_alphabetic) {
             return Vec::new();
         }
-        let most = if letters.len() > 5 { 2 } else { 1 };
-        let mask = mask(word);
+        let most = if letters > 5 { 2 } else { 1 };
         let mut found: Vec<(f32, u32)> = Vec::new();
-        let mut other: Vec<char> = Vec::new();
-        for (at, shape) in self.lookup.masks.iter().enumerate() {
-            let near = shape.length.abs_diff(word.len()) <= most;
-            if !near || (mask ^ shape.letters).count_ones() as usize > 2 * most {
-                continue;
-            }
-            let Some(Surface { text, word }) = self.surfaces.get(at) else { continue };
-            other.clear();
-            other.extend(text.chars());
-            if let Some(slips) = distance(&letters, &other, most) {
-                found.push((similarity(&letters, &other, slips), *word));
-            }
-        }
+        self.lookup.shapes.near(word, most, &mut |place| {
+            let Some(Surface { text, word: other }) = self.surfaces.get(place as usize) else {
+                return;
+            };
+            let like = match word.is_ascii() && text.is_ascii() {
+                true => similarity(word.as_bytes(), text.as_bytes(), most),
+                false => similarity(&letters_of(word), &letters_of(text), most),
+            };
+            found.extend(like.map(|like| (like, *other)));
+        });
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let best = found.first().map_or(0.0, |first| first.0);
         found.retain(|(similarity, _)| *similarity > best - 0.1);
@@ -68,44 +64,31 @@ impl Index {
     }
 }
 
-/// How many slips lie between two names; `None` when they are more than two, or than one in four
-/// letters: then a word differs, not a letter.
+/// How many slips two names may lie apart: two, or one in four letters. Else a word differs, not a
+/// letter.
+pub(crate) fn most_slips(name: &str) -> usize {
+    (name.len() / 4).min(2)
+}
+
+/// How many slips lie between two names; `None` when they are too many.
 pub(crate) fn slips(name: &str, other: &str) -> Option<usize> {
-    let most = (name.len() / 4).min(2);
-    let apart = (mask(name) ^ mask(other)).count_ones() as usize;
-    if name.len().abs_diff(other.len()) > most || apart > 2 * most || most == 0 {
-        return None;
-    }
-    let letters = |text: &str| text.chars().collect::<Vec<_>>();
-    distance(&letters(name), &letters(other), most)
+    let most = most_slips(name);
+    if most == 0 { None } else { distance(&letters_of(name), &letters_of(other), most) }
 }
 
-fn similarity(word: &[char], other: &[char], slips: usize) -> f32 {
+fn letters_of(text: &str) -> Vec<char> {
+    text.chars().collect()
+}
+
+/// How like each other two words are; `None` when more slips than `most` lie between them.
+fn similarity<T: PartialEq>(word: &[T], other: &[T], most: usize) -> Option<f32> {
+    let slips = distance(word, other, most)?;
     let share = 1.0 - slips as f32 / word.len().max(other.len()) as f32;
-    if word.first() == other.first() { share } else { share * 0.8 }
-}
-
-/// What tells at a glance that two words are far apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    letters: u32,
-    /// In bytes.
-    length: usize,
-}
-
-impl Shape {
-    pub(crate) fn of(word: &str) -> Self {
-        Self { letters: mask(word), length: word.len() }
-    }
-}
-
-/// Which letters a word has: a slip changes at most two of them.
-pub(crate) fn mask(word: &str) -> u32 {
-    word.bytes().fold(0, |mask, byte| mask | 1 << (byte & 31))
+    Some(if word.first() == other.first() { share } else { share * 0.8 })
 }
 
 /// Insertions, losses, changes and swaps of neighbours from one word to the other, up to `most`.
-fn distance(a: &[char], b: &[char], most: usize) -> Option<usize> {
+fn distance<T: PartialEq>(a: &[T], b: &[T], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most || b.len() >= LONGEST {
         return None;
     }

@@ -62,7 +62,7 @@ impl Tables {
         }
         for (english, others) in concepts() {
             let english = tables.words(english);
-            for other in others.split_whitespace().filter(|other| is_foreign(&key(other))) {
+            for other in others.split_whitespace().filter(|other| foreign().contains(&key(other))) {
                 let other = tables.words(other);
                 tables.link(&other, &english, LANGUAGE);
                 tables.link(&english, &other, LANGUAGE);
@@ -132,37 +132,31 @@ pub(crate) fn hash() -> u64 {
     tables.iter().fold(0, |sum: u64, table| sum.rotate_left(1) ^ xxh3_64(table.as_bytes()))
 }
 
-/// Whether a stem is a word of another language and none of the English tables.
-pub(crate) fn is_foreign(stem: &str) -> bool {
+/// Stems of words of other languages that are in none of the English tables.
+pub(crate) fn foreign() -> &'static Set<String> {
     static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
         let english: Set<String> = [SYNONYMS, ABBREVIATIONS]
             .into_iter()
             .flat_map(lines)
             .chain(concepts().map(|(english, _)| english))
             .flat_map(words::plain)
-            .map(|word| words::stem(&word))
+            .map(|word| words::stem(&word).into_owned())
             .collect();
         let others = concepts().flat_map(|(_, others)| others.split_whitespace());
         others.map(key).filter(|key| !english.contains(key)).collect()
     });
-    WORDS.contains(stem)
+    &WORDS
 }
 
-/// Whether a stem is a short form.
-pub(crate) fn is_short(stem: &str) -> bool {
-    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
-        lines(ABBREVIATIONS).filter_map(|line| line.split_whitespace().next()).map(key).collect()
-    });
-    WORDS.contains(stem)
+/// Stems of short forms.
+pub(crate) fn short() -> impl Iterator<Item = String> {
+    lines(ABBREVIATIONS).filter_map(|line| line.split_whitespace().next()).map(key)
 }
 
-/// Whether a word of a query in another language carries no meaning of its own.
-pub(crate) fn is_foreign_stop(word: &str) -> bool {
-    static WORDS: LazyLock<Set<String>> = LazyLock::new(|| {
-        let hollow = lines(LANGUAGES).filter_map(|line| line.strip_prefix(':'));
-        hollow.flat_map(words::plain).collect()
-    });
-    WORDS.contains(word)
+/// Words that carry no meaning of their own in a query in another language.
+pub(crate) fn foreign_stops() -> impl Iterator<Item = String> {
+    let hollow = lines(LANGUAGES).filter_map(|line| line.strip_prefix(':'));
+    hollow.flat_map(words::plain)
 }
 
 /// English words and those of other languages for them.
@@ -179,7 +173,7 @@ fn lines(table: &str) -> impl Iterator<Item = &str> {
 /// The entry for a word or a phrase: its stems, joined by a space.
 fn key(phrase: &str) -> String {
     let words = phrase.split('_').flat_map(words::plain);
-    words.map(|word| words::stem(&word)).collect::<Vec<_>>().join(" ")
+    words.map(|word| words::stem(&word).into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -218,8 +212,9 @@ mod tests {
             assert_eq!(weight(&tables, english, other), Some(LANGUAGE), "{other}");
         }
         assert_eq!(weight(&tables, "loschen", "supprim"), None);
-        assert!(is_foreign("loschen") && !is_foreign("delet") && !is_foreign("file"));
-        assert!(is_foreign_stop("und") && !is_foreign_stop("file"));
+        let foreign = foreign();
+        assert!(foreign.contains("loschen"));
+        assert!(!foreign.contains("delet") && !foreign.contains("file"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::cut;
 use crate::index::{Index, Variant};
+use crate::rows::{Rows, Wide};
 use crate::{hash, words};
 
 /// Numbers in a vector.
@@ -39,13 +40,6 @@ impl Row {
         let most = vector.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         let scale = most.max(f32::MIN_POSITIVE) / 127.0;
         Self { numbers: vector.map(|x| (x / scale).round() as i8), scale }
-    }
-
-    /// The dot product.
-    pub(crate) fn dot(&self, other: &Self) -> f32 {
-        let pairs = self.numbers.iter().zip(&other.numbers);
-        let sum: i32 = pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum();
-        sum as f32 * self.scale * other.scale
     }
 }
 
@@ -161,9 +155,11 @@ impl WordVectors {
 pub(crate) struct Vectors {
     pub(crate) table: WordVectors,
     /// One for each tool, in their order.
-    pub(crate) tools: Vec<Row>,
-    /// Words of the catalog, as places in its list, with their directions.
-    pub(crate) words: Vec<(u32, Row)>,
+    pub(crate) tools: Rows,
+    /// Words of the catalog, as places in its list.
+    pub(crate) words: Vec<u32>,
+    /// The directions of these words.
+    pub(crate) word_rows: Rows,
 }
 
 impl Index {
@@ -172,8 +168,8 @@ impl Index {
         let backends = Backends::of(catalog);
         let vector = |tool: &Tool| tool_row(tool, backends.tool_part(tool.name()), table);
         let tools = catalog.tools().iter().map(vector).collect();
-        let words = self.word_rows(table);
-        self.vectors = Some(Vectors { table: table.clone(), tools, words });
+        let (words, word_rows) = self.word_rows(table);
+        self.vectors = Some(Vectors { table: table.clone(), tools, words, word_rows });
     }
 
     /// [`WordVectors::hash`] of the table that was added.
@@ -182,7 +178,7 @@ impl Index {
     }
 
     /// A word stands where all its forms in the catalog stand together.
-    fn word_rows(&self, table: &WordVectors) -> Vec<(u32, Row)> {
+    fn word_rows(&self, table: &WordVectors) -> (Vec<u32>, Rows) {
         let mut sums: Vec<Option<Vector>> = vec![None; self.words.len()];
         for surface in &self.surfaces {
             let row = table.find(&surface.text);
@@ -191,15 +187,19 @@ impl Index {
             }
         }
         let known = (0..).zip(&sums).filter_map(|(word, sum)| Some((word, (*sum)?)));
-        known.map(|(word, sum)| (word, Row::of(&unit(sum)))).collect()
+        known.map(|(word, sum)| (word, Row::of(&unit(sum)))).unzip()
     }
 }
 
 impl Vectors {
     /// The words of the catalog nearest to a direction.
-    pub(crate) fn neighbours(&self, row: &Row) -> Vec<Variant> {
-        let all = self.words.iter().map(|(word, other)| (row.dot(other), *word));
-        let mut near: Vec<(f32, u32)> = all.filter(|(cosine, _)| *cosine > NEAR).collect();
+    pub(crate) fn neighbours(&self, row: &Wide) -> Vec<Variant> {
+        let mut near: Vec<(f32, u32)> = Vec::new();
+        self.word_rows.each(row, &mut |at, cosine| {
+            if cosine > NEAR {
+                near.extend(self.words.get(at).map(|word| (cosine, *word)));
+            }
+        });
         near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         near.truncate(NEIGHBOURS + 1);
         let weight = |cosine: f32| NEIGHBOUR * ((cosine - NEAR) / (1.0 - NEAR)).min(1.0);
@@ -207,36 +207,35 @@ impl Vectors {
     }
 
     /// The direction of a word that the catalog lacks.
-    pub(crate) fn of_word(&self, word: &str) -> Option<Row> {
+    pub(crate) fn of_word(&self, word: &str) -> Option<Wide> {
         let row = self.table.find(word)?;
         let mut sum = [0.0; DIMENSIONS];
         add(&mut sum, row);
-        Some(Row::of(&unit(sum)))
+        Some(Wide::of(&Row::of(&unit(sum))))
     }
 
     /// The direction of several words; `None` when nothing is known of them.
-    pub(crate) fn of_words(&self, words: &[Meant<'_>]) -> Option<Row> {
+    pub(crate) fn of_words(&self, words: &[Meant<'_>]) -> Option<Wide> {
         let mut sum = [0.0; DIMENSIONS];
         let mut known = false;
         for word in words {
             let row = match *word {
-                Meant::Word(word) => self.table.find(word),
+                Meant::Word(word) => self.table.find(word).copied(),
                 Meant::WordOr(word, place) => {
-                    self.table.find(word).or_else(|| self.of_place(place))
+                    self.table.find(word).copied().or_else(|| self.of_place(place))
                 }
                 Meant::Place(place) => self.of_place(place),
             };
             if let Some(row) = row {
-                add(&mut sum, row);
+                add(&mut sum, &row);
                 known = true;
             }
         }
-        known.then(|| Row::of(&unit(sum)))
+        known.then(|| Wide::of(&Row::of(&unit(sum))))
     }
 
-    fn of_place(&self, word: u32) -> Option<&Row> {
-        let at = self.words.binary_search_by_key(&word, |(place, _)| *place).ok()?;
-        self.words.get(at).map(|(_, row)| row)
+    fn of_place(&self, word: u32) -> Option<Row> {
+        self.word_rows.get(self.words.binary_search(&word).ok()?)
     }
 }
 
@@ -332,8 +331,9 @@ mod tests {
     fn rows_keep_their_direction() {
         let mut vector = [0.0; DIMENSIONS];
         (vector[0], vector[9]) = (0.6, -0.8);
-        let row = Row::of(&vector);
-        assert!((row.dot(&row) - 1.0).abs() < 0.02);
-        assert_eq!(Row::of(&[0.0; DIMENSIONS]).dot(&row), 0.0);
+        let rows: Rows = [Row::of(&vector), Row::of(&[0.0; DIMENSIONS])].into_iter().collect();
+        let row = Wide::of(&Row::of(&vector));
+        assert!((rows.dot(0, &row) - 1.0).abs() < 0.02);
+        assert_eq!((rows.dot(1, &row), rows.dot(2, &row)), (0.0, 0.0));
     }
 }

@@ -24,20 +24,27 @@ const CLASSES: [&str; 10] = [
 /// The class of tools that destroy.
 pub(crate) const DELETE: u16 = 1 << 5;
 
-/// The classes of one word in lower case, or of its stem.
-pub(crate) fn of_word(word: &str) -> u16 {
-    static CLASS_OF: LazyLock<Map<String, u16>> = LazyLock::new(|| {
-        let mut words: Map<String, u16> = Map::default();
-        for (bit, class) in CLASSES.iter().enumerate() {
-            for word in class.split_whitespace() {
-                *words.entry(word.to_owned()).or_default() |= 1 << bit;
-                if words::stem(word) != word {
-                    *words.entry(words::stem(word)).or_default() |= 1 << bit;
-                }
+static CLASS_OF: LazyLock<Map<String, u16>> = LazyLock::new(|| {
+    let mut words: Map<String, u16> = Map::default();
+    for (bit, class) in CLASSES.iter().enumerate() {
+        for word in class.split_whitespace() {
+            *words.entry(word.to_owned()).or_default() |= 1 << bit;
+            let stem = words::stem(word);
+            if stem != word {
+                *words.entry(stem.into_owned()).or_default() |= 1 << bit;
             }
         }
-        words
-    });
+    }
+    words
+});
+
+/// All words that have a class, with their classes.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, u16)> {
+    CLASS_OF.iter().map(|(word, &classes)| (word.as_str(), classes))
+}
+
+/// The classes of one word in lower case, or of its stem.
+fn of_word(word: &str) -> u16 {
     CLASS_OF.get(word).copied().unwrap_or(0)
 }
 

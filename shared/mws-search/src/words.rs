@@ -26,7 +26,7 @@ const STOP: &str = " a about all also am an and any are as at be been being but 
 
 /// Whether a lower-case word carries no meaning of its own in a query.
 pub(crate) fn is_stop(word: &str) -> bool {
-    static WORDS: LazyLock<Set<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+    static WORDS: LazyLock<Set<&str>> = LazyLock::new(|| stops().collect());
     WORDS.contains(word)
 }
 
@@ -35,60 +35,74 @@ pub(crate) fn is_pair(word: &str) -> bool {
     word.chars().all(|c| Class::of(c) == Class::Dense)
 }
 
+/// The words that [`is_stop`] knows.
+pub(crate) fn stops() -> impl Iterator<Item = &'static str> {
+    STOP.split_whitespace()
+}
+
 /// Lower case, without accents and compatibility forms.
 pub(crate) fn fold(text: &str) -> String {
-    normal(text).to_lowercase()
+    let normal = normal(text);
+    match normal.chars().all(is_plain) {
+        true => normal.to_ascii_lowercase(),
+        false => normal.to_lowercase(),
+    }
+}
+
+/// Whether a character is its own normal form, whatever stands beside it, and has no case unless it
+/// is ASCII.
+fn is_plain(c: char) -> bool {
+    matches!(c, '\0'..='\x7f' | '\u{4e00}'..='\u{9fff}')
 }
 
 fn normal(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
+    if text.is_ascii() || text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(text.nfkd().filter(|&c| !is_combining_mark(c)).nfc().collect())
+    let mut normal = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (plain, others) = rest.split_at(rest.find(|c| !is_plain(c)).unwrap_or(rest.len()));
+        let (others, next) = others.split_at(others.find(is_plain).unwrap_or(others.len()));
+        normal.push_str(plain);
+        normal.extend(others.nfkd().filter(|&c| !is_combining_mark(c)).nfc());
+        rest = next;
+    }
+    Cow::Owned(normal)
 }
 
-/// A word of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    /// Lower case, folded.
-    pub(crate) text: String,
-    /// Whether this is a whole that was also split into its parts (`GitHub`).
-    pub(crate) whole: bool,
-}
-
-/// Splits at everything that is neither letter nor digit and at changes of case.
+/// Splits at everything that is neither letter nor digit and at changes of case, and calls
+/// `see(word, whole)` for every word, which is folded.
 ///
 /// With `wholes`, a word that case splits is given whole as well, before its parts: prose writes
 /// `GitHub` where a query says `github`.
-pub(crate) fn split(text: &str, wholes: bool) -> Vec<Word> {
-    let mut words = Vec::new();
-    each(text, wholes, &mut |text, whole| words.push(Word { text: text.to_owned(), whole }));
-    words
-}
-
-/// Calls `see(word, whole)` for every word of [`split`].
 pub(crate) fn each(text: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
     if let Some(text) = plain_marks(text) {
         return each_ascii(text.as_bytes(), wholes, see);
     }
     let chars: Vec<char> = normal(text).chars().collect();
-    let mut words = Vec::new();
+    let mut text = String::new();
+    let mut tell = |chars: &[char], whole: bool| {
+        if !chars.is_empty() && chars.len() <= LONGEST {
+            lower_into(chars, &mut text);
+            see(&text, whole);
+        }
+    };
     let mut at = 0;
     while at < chars.len() {
         let class = Class::of(chars[at]);
         let end = (at..chars.len()).find(|&i| !class.runs_on(chars[i])).unwrap_or(chars.len());
         match class {
             Class::Other => {}
-            Class::Dense => pairs(&chars[at..end], &mut words),
+            Class::Dense => pairs(&chars[at..end], &mut tell),
             Class::Word => {
-                cased(&chars[at..end], wholes, &mut words);
+                cased(&chars[at..end], wholes, &mut tell);
                 at = after_apostrophe(&chars, end);
                 continue;
             }
         }
         at = end;
     }
-    words.iter().for_each(|word| see(&word.text, word.whole));
 }
 
 /// The text in ASCII, where all that keeps it from that are marks between words.
@@ -155,7 +169,9 @@ fn ascii_tail(after: &[u8]) -> usize {
 
 /// The words of a text that are no wholes: what a name is made of.
 pub(crate) fn plain(text: &str) -> Vec<String> {
-    split(text, false).into_iter().map(|word| word.text).collect()
+    let mut words = Vec::new();
+    each(text, false, &mut |word, _| words.push(word.to_owned()));
+    words
 }
 
 /// Stems kept at hand for each thread: catalogs repeat their words.
@@ -166,21 +182,21 @@ thread_local! {
 }
 
 /// The stem under which a word is indexed.
-pub(crate) fn stem(word: &str) -> String {
+pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     let alphabetic = word.bytes().all(|b| b.is_ascii_lowercase());
     if word.len() < 4 || !alphabetic {
-        return word.to_owned();
+        return Cow::Borrowed(word);
     }
     KNOWN.with_borrow_mut(|known| {
         if let Some(stem) = known.get(word) {
-            return stem.clone();
+            return Cow::Owned(stem.clone());
         }
         let stem = Stemmer::create(Algorithm::English).stem(word).into_owned();
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
         known.insert(word.to_owned(), stem.clone());
-        stem
+        Cow::Owned(stem)
     })
 }
 
@@ -206,11 +222,10 @@ impl Class {
         let dense = matches!(c as u32,
             0xE00..=0xEFF | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x9FFF | 0xAC00..=0xD7AF
             | 0xF900..=0xFAFF | 0x20000..=0x3FFFF);
-        match (dense, c.is_alphanumeric()) {
-            (true, _) => Self::Dense,
-            (false, true) => Self::Word,
-            (false, false) => Self::Other,
+        if dense {
+            return Self::Dense;
         }
+        if c.is_alphanumeric() { Self::Word } else { Self::Other }
     }
 
     fn runs_on(self, c: char) -> bool {
@@ -218,36 +233,33 @@ impl Class {
     }
 }
 
-fn push(words: &mut Vec<Word>, chars: &[char], whole: bool) {
-    if !chars.is_empty() && chars.len() <= LONGEST {
-        let mut text = String::with_capacity(chars.len());
-        for c in chars {
-            match c.is_ascii() {
-                true => text.push(c.to_ascii_lowercase()),
-                false => text.extend(c.to_lowercase()),
-            }
+fn lower_into(chars: &[char], text: &mut String) {
+    text.clear();
+    for &c in chars {
+        match is_plain(c) {
+            true => text.push(c.to_ascii_lowercase()),
+            false => text.extend(c.to_lowercase()),
         }
-        words.push(Word { text, whole });
     }
 }
 
-fn pairs(chars: &[char], words: &mut Vec<Word>) {
+fn pairs(chars: &[char], tell: &mut impl FnMut(&[char], bool)) {
     if let [_] = chars {
-        push(words, chars, false);
+        tell(chars, false);
     }
     for pair in chars.windows(2) {
-        push(words, pair, false);
+        tell(pair, false);
     }
 }
 
-fn cased(chars: &[char], wholes: bool, words: &mut Vec<Word>) {
-    let cuts: Vec<usize> = (1..chars.len()).filter(|&i| is_cut(chars, i)).collect();
-    if wholes && !cuts.is_empty() {
-        push(words, chars, true);
+fn cased(chars: &[char], wholes: bool, tell: &mut impl FnMut(&[char], bool)) {
+    let cuts = || (1..chars.len()).filter(|&i| is_cut(chars, i));
+    if wholes && cuts().next().is_some() {
+        tell(chars, true);
     }
     let mut start = 0;
-    for cut in cuts.into_iter().chain([chars.len()]) {
-        push(words, &chars[start..cut], false);
+    for cut in cuts().chain([chars.len()]) {
+        tell(&chars[start..cut], false);
         start = cut;
     }
 }
@@ -316,8 +328,8 @@ mod tests {
 
     #[test]
     fn prose_keeps_wholes() {
-        let words: Vec<_> =
-            split("On GitHub", true).into_iter().map(|w| (w.text, w.whole)).collect();
+        let mut words = Vec::new();
+        each("On GitHub", true, &mut |word, whole| words.push((word.to_owned(), whole)));
         let want = [("on", false), ("github", true), ("git", false), ("hub", false)];
         assert_eq!(words, want.map(|(text, whole)| (text.to_owned(), whole)));
     }

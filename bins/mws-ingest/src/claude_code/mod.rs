@@ -12,17 +12,17 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memchr::memmem::Finder;
-use memchr::{memchr, memrchr};
+use memchr::memrchr;
 use mws_config::Places;
 use mws_event::Timestamp;
 
 use self::line::{Block, Record};
 use crate::foreign::Foreign;
-use crate::hits::Hits;
-use crate::lenient::{Object, parse_ts};
+use crate::hits::{Hits, line_around, until_quote};
+use crate::lenient::parse_ts;
 use crate::names::{Named, Names, SEARCH_TOOLS, upstream};
-use crate::salvage::{self, Trust};
-use crate::scan::{Consumed, Ending, Tail, Window, scan};
+use crate::salvage;
+use crate::scan::{Consumed, Tail, Window, scan};
 use crate::sighting::{Batch, Outcome, Sighting};
 use crate::sources::Task;
 
@@ -74,7 +74,7 @@ pub(crate) fn read(
     tail: Tail,
 ) -> io::Result<(Consumed, Batch)> {
     let mut reader = Reader::new(task);
-    let consumed = scan(source, window, tail, &mut |bytes, ending| reader.visit(bytes, ending))?;
+    let consumed = scan(source, window, tail, &mut |bytes| reader.visit(bytes))?;
     Ok((consumed, reader.finish()))
 }
 
@@ -111,10 +111,7 @@ impl<'a> Reader<'a> {
         self.batch
     }
 
-    fn visit(&mut self, bytes: &mut [u8], ending: Ending) -> bool {
-        if ending == Ending::Torn && !salvage::is_whole(bytes) {
-            return false;
-        }
+    fn visit(&mut self, bytes: &mut [u8]) {
         self.note_end(bytes);
         let mut hits = std::mem::take(&mut self.hits);
         hits.start(bytes);
@@ -124,23 +121,17 @@ impl<'a> Reader<'a> {
             hits.go_on_from(end, bytes);
         }
         self.hits = hits;
-        true
     }
 
     /// Parses the line around `at`; where it ends.
     fn line(&mut self, bytes: &mut [u8], at: usize) -> usize {
-        let start = memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
-        let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |newline| at + newline);
-        let damage = salvage::records(&mut bytes[start..end], |bytes, trust| {
-            let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
-                return false;
-            };
-            let record = record.filter(|record| trust == Trust::Line || record.is_complete());
-            record.iter().for_each(|record| self.record(record));
-            record.is_some() || trust == Trust::Line
+        let line = line_around(bytes, at);
+        let end = line.end;
+        let damage = salvage::records(&mut bytes[line], |bytes, trust| {
+            let record = serde_json::from_slice(bytes);
+            salvage::kept(record, trust, Record::is_complete, |record| self.record(record))
         });
-        self.batch.bad_lines += u64::from(damage.bad);
-        self.batch.salvaged += damage.salvaged;
+        self.batch.count(damage);
         end
     }
 
@@ -178,13 +169,8 @@ impl<'a> Reader<'a> {
             self.foreign.insert(id.as_bytes());
             return;
         };
-        let resolve = |raw: &str| {
-            let plain = self.names.split(raw).map_or(raw, |(_, tool)| tool);
-            self.names.resolve(plain).to_owned()
-        };
-        let Some(Named { tool, raw, via }) = upstream(tool, || block.inner_name(), resolve) else {
-            return;
-        };
+        let named = upstream(tool, || block.inner_name(), |raw| self.names.resolve_written(raw));
+        let Some(Named { tool, raw, via }) = named else { return };
         let own = |text: Option<&str>| text.map(str::to_owned);
         self.batch.calls.push(Sighting {
             call_id: id.to_owned(),
@@ -238,12 +224,6 @@ impl<'a> Reader<'a> {
 fn finders(names: &Names) -> Vec<Finder<'_>> {
     let needles = names.needles().iter().map(Finder::as_ref);
     std::iter::once(Finder::new(TOOL_USE)).chain(needles).collect()
-}
-
-fn until_quote(bytes: &[u8]) -> Option<&[u8]> {
-    let head = &bytes[..bytes.len().min(256)];
-    let text = &head[..memchr(b'"', head)?];
-    (!text.contains(&b'\\')).then_some(text)
 }
 
 /// The session that a file's place implies, for records that name none.

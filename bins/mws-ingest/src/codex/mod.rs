@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memchr::memmem::Finder;
-use memchr::{memchr, memrchr};
+use memchr::memrchr;
 use mws_config::Places;
 use mws_event::Timestamp;
 
@@ -22,11 +22,11 @@ use self::end::Ended;
 use self::line::{Item, Payload, Record};
 pub(crate) use self::names::CodexNames;
 use crate::foreign::Foreign;
-use crate::hits::Hits;
-use crate::lenient::{Object, parse_ts};
+use crate::hits::{Hits, line_around, line_end, until_quote};
+use crate::lenient::parse_ts;
 use crate::names::{Named, SEARCH_TOOLS, upstream};
-use crate::salvage::{self, Damage, Trust};
-use crate::scan::{Consumed, Ending, Tail, Window, scan};
+use crate::salvage::{self, Damage};
+use crate::scan::{Consumed, Tail, Window, scan};
 use crate::sighting::{Batch, Link, Outcome, Sighting, Why};
 use crate::sources::{SHORT_ID, Task};
 
@@ -66,7 +66,7 @@ pub(crate) fn read(
     tail: Tail,
 ) -> io::Result<(Consumed, Batch)> {
     let mut reader = Reader::new(task);
-    let consumed = scan(source, window, tail, &mut |bytes, ending| reader.visit(bytes, ending))?;
+    let consumed = scan(source, window, tail, &mut |bytes| reader.visit(bytes))?;
     Ok((consumed, reader.finish()))
 }
 
@@ -119,10 +119,7 @@ impl<'a> Reader<'a> {
         self.batch
     }
 
-    fn visit(&mut self, bytes: &mut [u8], ending: Ending) -> bool {
-        if ending == Ending::Torn && !salvage::is_whole(bytes) {
-            return false;
-        }
+    fn visit(&mut self, bytes: &mut [u8]) {
         if self.in_head {
             self.head(bytes);
         }
@@ -138,7 +135,6 @@ impl<'a> Reader<'a> {
             hits.go_on_from(end, bytes);
         }
         self.hits = hits;
-        true
     }
 
     /// Reads the lines that head a thread.
@@ -178,11 +174,10 @@ impl<'a> Reader<'a> {
 
     /// Parses the line around `at`; where it ends.
     fn line(&mut self, bytes: &mut [u8], at: usize) -> usize {
-        let start = memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
-        let end = line_end(bytes, at);
-        let damage = each_record(&mut bytes[start..end], |record| self.record(record));
-        self.batch.bad_lines += u64::from(damage.bad);
-        self.batch.salvaged += damage.salvaged;
+        let line = line_around(bytes, at);
+        let end = line.end;
+        let damage = each_record(&mut bytes[line], |record| self.record(record));
+        self.batch.count(damage);
         end
     }
 
@@ -303,23 +298,8 @@ impl<'a> Reader<'a> {
 
 fn each_record(line: &mut [u8], mut take: impl FnMut(&Record<'_>)) -> Damage {
     salvage::records(line, |bytes, trust| {
-        let Ok(Object(record)) = serde_json::from_slice::<Object<Record<'_>>>(bytes) else {
-            return false;
-        };
-        let record = record.filter(|record| trust == Trust::Line || record.is_complete());
-        record.iter().for_each(&mut take);
-        record.is_some() || trust == Trust::Line
+        salvage::kept(serde_json::from_slice(bytes), trust, Record::is_complete, &mut take)
     })
-}
-
-fn line_end(bytes: &[u8], from: usize) -> usize {
-    memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |newline| from + newline)
-}
-
-fn until_quote(bytes: &[u8]) -> Option<&[u8]> {
-    let head = &bytes[..bytes.len().min(256)];
-    let text = &head[..memchr(b'"', head)?];
-    (!text.contains(&b'\\')).then_some(text)
 }
 
 /// The thread that a file's name implies, for files whose head is damaged: the name ends in it.

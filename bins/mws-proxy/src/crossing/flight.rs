@@ -10,10 +10,11 @@ use std::time::Duration;
 use mws_catalog::json;
 use tokio::sync::mpsc;
 
+use super::ASKING;
 use super::parked::Waits;
-use super::{ASKING, Can};
 use crate::bridge;
 use crate::call::OpenCall;
+use crate::can::Can;
 use crate::edit::{Object, quote};
 use crate::fault::{Fault, FaultKind};
 use crate::proxy::Proxy;
@@ -139,11 +140,7 @@ impl Flight {
 
     async fn next(&mut self) -> Result<Step, Fault> {
         loop {
-            let silent = |_| {
-                let seconds = self.silence.as_secs();
-                let what = format!("the upstream did not answer in {seconds} s");
-                Fault::new(FaultKind::Timeout, what)
-            };
+            let silent = |_| Fault::silent(self.silence);
             let next = tokio::time::timeout(self.silence, self.pending.messages.recv()).await;
             let text = next.map_err(silent)?.ok_or_else(ended)?;
             let Ok(message) = Message::parse(text.as_bytes()) else { continue };
@@ -164,7 +161,7 @@ impl Flight {
     /// The question, where this client can be asked it now.
     fn question(&self, method: &str, id: &str, message: &Message<'_>) -> Option<Ask> {
         let may = ASKING.contains(&self.method.as_str());
-        if !may || !self.can.answers(method, message.params) {
+        if !may || self.can.answers(method, message.params).is_err() {
             return None;
         }
         let request = as_request(method, message.params);
@@ -198,7 +195,7 @@ impl Flight {
             let mut params = Object::of(Some(elicitation));
             params.set_default("mode", "\"url\"");
             let params = params.to_json();
-            if !self.can.answers("elicitation/create", Some(&params)) {
+            if self.can.answers("elicitation/create", Some(&params)).is_err() {
                 return None;
             }
             let request = as_request("elicitation/create", Some(&params));

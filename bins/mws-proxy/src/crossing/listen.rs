@@ -77,7 +77,7 @@ impl Proxy {
         }
         let client = Client::of(message, out, &self.passed_on(out));
         let lane = self.crossing.lanes.of(&client.key(), &self.upstream);
-        let (conn, shaken) = lane.open(&self.upstream, &client.capabilities()).await?;
+        let (conn, shaken) = lane.open(&self.upstream, &client.can.to_json()).await?;
         conn.listen();
         let mut accepted = Accepted::of(&filter, &shaken);
         accepted.uris = lane.subscriptions.add(&conn, accepted.uris).await;

@@ -18,6 +18,7 @@ use mws_catalog::json;
 
 use crate::bridge;
 use crate::call::OpenCall;
+use crate::can::Can;
 use crate::edit::Object;
 use crate::fault::{Fault, FaultKind};
 use crate::forward::Outgoing;
@@ -101,7 +102,7 @@ impl Proxy {
         let mut again = true;
         let (conn, pending) = loop {
             let lane = self.crossing.lanes.of(&client.key(), &self.upstream);
-            let (conn, shaken) = lane.open(&self.upstream, &client.capabilities()).await?;
+            let (conn, shaken) = lane.open(&self.upstream, &client.can.to_json()).await?;
             if let Some(level) = client.level {
                 lane.lower(&conn, &shaken, level).await;
             }
@@ -192,10 +193,6 @@ struct Client {
     level: Option<Severity>,
 }
 
-/// The three capabilities of a client that concern a server, as JSON text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Can(Vec<(&'static str, String)>);
-
 impl Client {
     fn of(message: &Message<'_>, out: &Outgoing, headers: &HeaderMap) -> Self {
         let meta = message.meta();
@@ -213,72 +210,9 @@ impl Client {
 
     /// Clients that can be asked nothing share a session; others have one for each client.
     fn key(&self) -> String {
-        if self.can.0.is_empty() {
+        if self.can.is_nothing() {
             return self.lent.clone();
         }
-        format!("{}\0{}\0{}", self.name, self.lent, self.capabilities())
-    }
-
-    fn capabilities(&self) -> String {
-        let mut all = Object::of(None);
-        for (name, value) in &self.can.0 {
-            all.set(name, value.clone());
-        }
-        all.to_json()
-    }
-}
-
-impl Can {
-    fn of(capabilities: Option<&str>) -> Self {
-        let all = Object::of(capabilities);
-        let named = rpc::ASKED.into_iter();
-        Self(named.filter_map(|name| Some((name, all.get(name)?.to_owned()))).collect())
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
-    }
-
-    /// True when the client declared that it answers this.
-    fn answers(&self, method: &str, params: Option<&str>) -> bool {
-        match method {
-            "sampling/createMessage" => self.get("sampling").is_some(),
-            "roots/list" => self.get("roots").is_some(),
-            "elicitation/create" => self.get("elicitation").is_some_and(|elicitation| {
-                let mode = Object::of(params)
-                    .get("mode")
-                    .and_then(|m| json::string(m).map(|m| m.into_owned()));
-                let modes = Object::of(Some(elicitation));
-                match mode.as_deref() {
-                    None | Some("form") => modes.is_empty() || modes.get("form").is_some(),
-                    Some(mode) => modes.get(mode).is_some(),
-                }
-            }),
-            _ => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_is_asked_only_what_it_declared() {
-        let can = |text: &str| Can::of(Some(text));
-        let (form, url) = (Some(r#"{"mode":"form"}"#), Some(r#"{"mode":"url"}"#));
-        for (capabilities, method, params, want) in [
-            (r#"{"elicitation":{}}"#, "elicitation/create", None, true),
-            (r#"{"elicitation":{}}"#, "elicitation/create", form, true),
-            (r#"{"elicitation":{}}"#, "elicitation/create", url, false),
-            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", url, true),
-            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", None, false),
-            (r#"{"sampling":{}}"#, "sampling/createMessage", None, true),
-            (r#"{"sampling":{}}"#, "roots/list", None, false),
-            (r#"{"roots":{}}"#, "roots/list", None, true),
-            (r#"{"roots":{}}"#, "tasks/get", None, false),
-        ] {
-            assert_eq!(can(capabilities).answers(method, params), want, "{capabilities} {method}");
-        }
+        format!("{}\0{}\0{}", self.name, self.lent, self.can.to_json())
     }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
-use crate::body::Messages;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
 use crate::control;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::headers;
 use crate::proxy::Proxy;
 use crate::reply;
 use crate::rpc::{Era, MODERN, Message};
+use crate::sse::EVENT_MAX;
 use crate::upstream::{Http, Link, Pending, ended, read_whole};
 
 const BODY_MAX: usize = 64 * 1024 * 1024;
@@ -27,7 +27,7 @@ pub(crate) enum Leg {
     /// The answer alone.
     Whole(Option<String>),
     /// An event stream.
-    Events(Messages),
+    Stream(Events),
     /// Lines of a process.
     Lines(Pending),
 }
@@ -65,7 +65,7 @@ impl Leg {
         proxy.note_refusal(&response, started);
         let (parts, body) = response.into_parts();
         if reply::is_stream(&parts.headers) && parts.status.is_success() {
-            return Ok(Self::Events(Messages::of(body)));
+            return Ok(Self::Stream(Events::of(body, EVENT_MAX)));
         }
         let body = read_whole(body, BODY_MAX).await?;
         let is_answer =
@@ -85,8 +85,7 @@ impl Leg {
         if !matches!(self, Self::Lines(_)) {
             return self.next().await;
         }
-        let silent = |_| Fault::new(FaultKind::Timeout, "the upstream process does not answer");
-        tokio::time::timeout(limit, self.next()).await.map_err(silent)?
+        tokio::time::timeout(limit, self.next()).await.map_err(|_| Fault::silent(limit))?
     }
 
     /// The next message.
@@ -95,7 +94,7 @@ impl Leg {
         match self {
             Self::Whole(answer) => answer.take().ok_or_else(cut),
             Self::Lines(pending) => pending.messages.recv().await.ok_or_else(ended),
-            Self::Events(messages) => messages.next().await.map_err(|_| cut())?.ok_or_else(cut),
+            Self::Stream(events) => events.next_message().await.map_err(|_| cut())?.ok_or_else(cut),
         }
     }
 }
@@ -111,8 +110,7 @@ fn stateless_headers(
     for name in [SESSION_ID, "last-event-id"] {
         map.remove(name);
     }
-    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut map);
     headers::set(&mut map, PROTOCOL_VERSION, MODERN);
     headers::mirror(&mut map, message, proxy.shelf.last().as_ref().map(|tools| &tools.catalog));
     map

@@ -30,12 +30,11 @@ use crate::lock::lock;
 use crate::proxy::Proxy;
 use crate::reply::{self, Reply};
 use crate::rpc::{self, Era, Message};
+use crate::severity::{self, Severity};
 use crate::upstream::Link;
 
 /// How long a subscription may take to be agreed to.
 const PATIENCE: Duration = Duration::from_secs(5);
-const LEVELS: [&str; 8] =
-    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 impl Proxy {
     /// The session of a client whose protocol the upstream does not speak.
@@ -109,8 +108,8 @@ impl Proxy {
             }
             _ => {}
         }
-        let level = lock(&talk.log_level).clone();
-        match wire::to_stateless(&message, &talk.client, level.as_deref()) {
+        let level = *lock(&talk.log_level);
+        match wire::to_stateless(&message, &talk.client, level) {
             Some(request) => relay::relay(Arc::clone(self), talk, out, request, call).await,
             None => refuse(&id, rpc::INVALID_PARAMS, "params must be an object"),
         }
@@ -189,15 +188,13 @@ fn unsubscribe(talk: &Talk, message: &Message<'_>, id: &str) -> Reply {
 }
 
 fn set_level(talk: &Talk, message: &Message<'_>, id: &str) -> Reply {
-    let params = message.params();
-    let level = json::get(params, "level").and_then(json::string);
-    match level.filter(|level| LEVELS.contains(&level.as_ref())) {
+    match json::get(message.params(), "level").and_then(Severity::parse) {
         Some(level) => {
-            *lock(&talk.log_level) = Some(crate::edit::quote(&level));
+            *lock(&talk.log_level) = Some(level);
             done(id)
         }
         None => {
-            let why = format!("level must be one of {}", LEVELS.join(", "));
+            let why = format!("level must be one of {}", severity::WORDS.join(", "));
             refuse(id, rpc::INVALID_PARAMS, &why)
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use mws_catalog::json;
 use tokio::sync::mpsc::Sender;
 
+use crate::can::{Can, mode};
 use crate::edit::{Object, quote, with};
 use crate::rpc::Message;
 use crate::session_bridge::talk::Talk;
@@ -82,9 +83,10 @@ impl Questions {
             tokio::time::sleep(PACE).await;
             return Ok(None);
         }
-        let capabilities = Object::of(Some(&talk.client.capabilities));
+        let can = Can::of(Some(&talk.client.capabilities));
         for (_, method, params) in &self.list {
-            able(&capabilities, method, params.as_deref())?;
+            let unmet = |why| Unmet(format!("the server asks for {why}"));
+            can.answers(method, params.as_deref()).map_err(unmet)?;
         }
         let mut open = Open { talk, to_client, ids: Vec::new() };
         let mut waiting = Vec::new();
@@ -132,34 +134,11 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Whether the client said that it can answer this.
-fn able(capabilities: &Object<'_>, method: &str, params: Option<&str>) -> Result<(), Unmet> {
-    let name = match method {
-        "elicitation/create" => "elicitation",
-        "sampling/createMessage" => "sampling",
-        "roots/list" => "roots",
-        _ => return Err(Unmet(format!("the server asks for {method:?}, which is not known"))),
-    };
-    let has = capabilities.get(name).and_then(json::members);
-    let able = has.is_some_and(|has| {
-        // A client of before the two modes has forms alone.
-        !is_url(method, params) || json::get(&has, "url").is_some_and(|url| url != "null")
-    });
-    let what = if is_url(method, params) { "elicitation by URL" } else { name };
-    let lacks = || Unmet(format!("the server asks for {what}, which this client does not offer"));
-    able.then_some(()).ok_or_else(lacks)
-}
-
-fn is_url(method: &str, params: Option<&str>) -> bool {
-    let params = params.and_then(json::members).unwrap_or_default();
-    let mode = json::get(&params, "mode").and_then(json::string);
-    method == "elicitation/create" && mode.as_deref() == Some("url")
-}
-
 /// The request to the client.
 fn question(id: u64, method: &str, params: Option<&str>) -> String {
     let mut params = params.filter(|params| *params != "null").map(str::to_owned);
-    if let Some(text) = params.as_mut().filter(|text| is_url(method, Some(text))) {
+    let is_url = method == "elicitation/create" && mode(params.as_deref()) == "url";
+    if let Some(text) = params.as_mut().filter(|_| is_url) {
         let members = json::members(text).unwrap_or_default();
         // The session protocol names each of these; the stateless one does not.
         if json::get(&members, "elicitationId").is_none() {
@@ -183,4 +162,46 @@ fn given_result<'a>(method: &str, answer: &'a str) -> Result<&'a str, Unmet> {
 
 fn refused(method: &str, why: &str) -> Unmet {
     Unmet(format!("the client did not answer {method}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    const FORM: &str = r#"{"method":"elicitation/create","params":{"message":"m"}}"#;
+    const URL: &str = r#"{"method":"elicitation/create","params":{"mode":"url"}}"#;
+
+    /// What comes of asking a client with these capabilities, which closes its stream when it is
+    /// asked, and whether it was.
+    async fn put(capabilities: &str, question: &str) -> (String, bool) {
+        let initialize = format!(r#"{{"params":{{"capabilities":{capabilities}}}}}"#);
+        let result =
+            format!(r#"{{"resultType":"input_required","inputRequests":{{"k":{question}}}}}"#);
+        let answer = crate::rpc::result("1", &result);
+        let Ok(Some(questions)) = Questions::of(&answer) else { panic!("no questions") };
+        let (to_client, mut client) = mpsc::channel(4);
+        let asked = tokio::spawn(async move { client.recv().await.is_some() });
+        let outcome = questions.put(&Talk::of(&initialize), &to_client).await;
+        drop(to_client);
+        let Err(Unmet(why)) = outcome else { panic!("it was answered") };
+        (why, asked.await.expect("it ends"))
+    }
+
+    #[tokio::test]
+    async fn a_client_is_sent_no_form_when_it_opens_urls_alone_and_no_url_when_it_has_forms() {
+        let (by_form, by_url) = (r#"{"elicitation":{}}"#, r#"{"elicitation":{"url":{}}}"#);
+        for (capabilities, question, lacks) in [
+            (by_url, FORM, Some("elicitation by form")),
+            (by_form, URL, Some("elicitation by URL")),
+            ("{}", r#"{"method":"roots/list"}"#, Some("roots")),
+            (by_form, FORM, None),
+            (by_url, URL, None),
+        ] {
+            let (why, asked) = put(capabilities, question).await;
+            assert_eq!(asked, lacks.is_none(), "{capabilities} {question}: {why}");
+            let lacks = lacks.map(|what| format!("asks for {what}, which this client"));
+            assert!(lacks.is_none_or(|lacks| why.contains(&lacks)), "{why}");
+        }
+    }
 }

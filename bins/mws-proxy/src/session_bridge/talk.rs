@@ -19,6 +19,7 @@ use crate::reply::Reply;
 use crate::rpc::Message;
 use crate::session_bridge::Heard;
 use crate::session_bridge::wire::Identity;
+use crate::severity::Severity;
 use crate::sse;
 use crate::streams::Streams;
 
@@ -29,8 +30,8 @@ const KEPT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Talk {
     pub(crate) client: Identity,
-    /// The level of `logging/setLevel`, as JSON text.
-    pub(crate) log_level: Mutex<Option<String>>,
+    /// The level of `logging/setLevel`.
+    pub(crate) log_level: Mutex<Option<Severity>>,
     /// URIs of `resources/subscribe`.
     pub(crate) uris: watch::Sender<BTreeSet<String>>,
     pub(crate) outbox: Arc<Outbox>,

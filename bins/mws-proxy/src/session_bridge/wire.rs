@@ -12,6 +12,7 @@ use crate::rpc::{
     META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_SUBSCRIPTION, META_VERSION, MODERN,
     Message,
 };
+use crate::severity::Severity;
 use crate::upstream::client_info;
 
 /// What the stateless protocol wants to know of the client in each request.
@@ -45,14 +46,14 @@ impl Identity {
 pub(crate) fn to_stateless(
     message: &Message<'_>,
     client: &Identity,
-    log_level: Option<&str>,
+    log_level: Option<Severity>,
 ) -> Option<String> {
     let mut keys = vec![
         (META_VERSION, quote(MODERN)),
         (META_CLIENT, client.client_info.clone()),
         (META_CAPABILITIES, client.capabilities.clone()),
     ];
-    keys.extend(log_level.map(|level| (META_LOG_LEVEL, level.to_owned())));
+    keys.extend(log_level.map(|level| (META_LOG_LEVEL, quote(level.word()))));
     let members = json::members(message.params.unwrap_or("{}"))?;
     let meta = json::get(&members, "_meta").filter(|meta| json::members(meta).is_some());
     let meta = with(meta.unwrap_or("{}"), &keys);
@@ -175,7 +176,7 @@ mod tests {
             let got = to_stateless(&message(&text), &client(), None).expect("a request");
             assert_eq!(got, format!("{head}{own}{KEYS}{tail}"));
         }
-        let got = to_stateless(&message(r#"{"id":1 }"#), &client(), Some("\"info\""));
+        let got = to_stateless(&message(r#"{"id":1 }"#), &client(), Severity::parse("\"info\""));
         let level = r#","io.modelcontextprotocol/logLevel":"info""#;
         assert_eq!(got, Some(format!(r#"{{"id":1 ,"params":{{"_meta":{{{KEYS}{level}}}}}}}"#)));
         assert_eq!(to_stateless(&message(r#"{"id":1,"params":[1]}"#), &client(), None), None);

@@ -6,15 +6,15 @@
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
 
 use crate::body::{self, BoxBody};
 use crate::edit::Object;
+use crate::events::{Events, Unread};
 use crate::fault::{Fault, FaultKind};
-use crate::reply::Reply;
+use crate::reply::{self, Reply};
 use crate::rpc::Message;
-use crate::sse::{self, Splitter};
+use crate::sse;
 
 /// Largest answer to a request of our own, in bytes.
 const OWN_MAX: usize = 64 * 1024 * 1024;
@@ -25,9 +25,7 @@ const LARGE: usize = 64 * 1024;
 /// The response to request `id`, out of a JSON body or an event stream.
 pub(crate) async fn answer_in(response: Reply, id: &str) -> Result<String, Fault> {
     let status = response.status();
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
-    if is_stream && status.is_success() {
+    if reply::is_stream(response.headers()) && status.is_success() {
         return from_stream(response.into_body(), id).await;
     }
     let body = read_whole(response.into_body(), OWN_MAX).await?;
@@ -53,19 +51,17 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403 | 407 | 429)
 }
 
-async fn from_stream(mut body: BoxBody, id: &str) -> Result<String, Fault> {
-    let mut splitter = Splitter::default();
+async fn from_stream(body: BoxBody, id: &str) -> Result<String, Fault> {
+    let cut = || Fault::new(FaultKind::Closed, "the upstream's stream ended without an answer");
+    let mut events = Events::of(body, OWN_MAX);
     loop {
-        while let Some(event) = splitter.next_event() {
-            if let Some(text) = sse::data(&event).filter(|text| is_answer(text, id)) {
-                return Ok(text);
-            }
-        }
-        let cut = || Fault::new(FaultKind::Closed, "the upstream's stream ended without an answer");
-        let frame = body.frame().await.ok_or_else(cut)?.map_err(|_| cut())?;
-        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-        if splitter.len() > OWN_MAX {
-            return Err(too_large(OWN_MAX));
+        let event = events.next().await.map_err(|unread| match unread {
+            Unread::Cut => cut(),
+            Unread::TooLong => too_large(OWN_MAX),
+        })?;
+        let text = sse::data(&event.ok_or_else(cut)?);
+        if let Some(text) = text.filter(|text| is_answer(text, id)) {
+            return Ok(text);
         }
     }
 }

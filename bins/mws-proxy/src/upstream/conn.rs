@@ -14,13 +14,12 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{oneshot, watch};
 
-use crate::body::BoxBody;
 use crate::edit::Edits;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::lock::lock;
 use crate::rpc::{Era, Message};
 use crate::severity::Severity;
-use crate::sse::Splitter;
 use crate::upstream::asks::Whom;
 use crate::upstream::child::{self, Tail};
 use crate::upstream::mux::{Mux, Notices, Pending, Terms};
@@ -102,16 +101,10 @@ impl Conn {
     }
 
     /// Over HTTP, with a stream that is open already and brings everything.
-    pub(crate) fn following(
-        post: Post,
-        whom: Whom,
-        notices: Notices,
-        body: BoxBody,
-        splitter: Splitter,
-    ) -> Arc<Self> {
+    pub(crate) fn following(post: Post, whom: Whom, notices: Notices, events: Events) -> Arc<Self> {
         let conn = Self::over_http(post, whom, notices);
         if let Way::Http(post) = &conn.way {
-            post.follow(&conn.mux, body, splitter);
+            post.follow(&conn.mux, events);
         }
         conn
     }

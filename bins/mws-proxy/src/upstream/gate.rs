@@ -13,6 +13,7 @@ use hyper::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use crate::fault::{Fault, FaultKind};
+use crate::headers;
 use crate::lock::lock;
 
 /// How long an upstream that refused us is not asked.
@@ -108,7 +109,7 @@ impl Gate {
         } else {
             (state.until, state.forbidden) = (None, 0);
             state.own_until = asks_for_pause.then(|| {
-                let asked = headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+                let asked = headers::text(headers, RETRY_AFTER).and_then(|text| text.parse().ok());
                 now + Duration::from_secs(asked.unwrap_or(1)).min(LONGEST)
             });
             state.why = format!("the upstream asks for a pause with HTTP {code}");

@@ -3,14 +3,13 @@
 //! Invariant: bodies are sent and received as bytes; the Host is that of the configured URL.
 //! Deliberately absent: HTTP/2, redirects, cookies.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Uri};
 use mws_catalog::json;
 
@@ -218,14 +217,15 @@ impl Http {
                 if is_initialize(&text) {
                     no_post.store(session::refuses_post(&response), Ordering::Relaxed);
                 }
-                let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+                let session = headers::text(response.headers(), SESSION_ID);
                 if let Some(session) = session {
                     lock(&seen).session_id = Some(session.to_owned());
                 }
                 let Some(id) = request_id(&text) else { return Ok(None) };
                 let answer = tokio::time::timeout(PROBE_TIMEOUT, answer_in(response, &id)).await;
-                let answer = answer.unwrap_or_else(|_| Err(silent(PROBE_TIMEOUT)))?;
-                lock(&seen).version = negotiated(&answer);
+                let answer = answer.unwrap_or_else(|_| Err(Fault::silent(PROBE_TIMEOUT)))?;
+                let result = Message::parse(answer.as_bytes()).ok().and_then(|m| m.result);
+                lock(&seen).version = result.and_then(control::session_version);
                 Ok(Some(answer))
             })
         })
@@ -327,7 +327,7 @@ impl Sender {
             Some(Err(Failed::Closed)) => {
                 Err(Fault::new(FaultKind::Closed, "the upstream closed the connection"))
             }
-            None => Err(silent(timeout)),
+            None => Err(Fault::silent(timeout)),
         }
     }
 
@@ -346,17 +346,6 @@ impl Sender {
     }
 }
 
-fn silent(after: Duration) -> Fault {
-    Fault::new(FaultKind::Timeout, format!("the upstream did not answer in {} s", after.as_secs()))
-}
-
-/// `result.protocolVersion` of an answer to `initialize`.
-fn negotiated(answer: &str) -> Option<String> {
-    let result = Message::parse(answer.as_bytes()).ok()?.result?;
-    let members = json::members(result)?;
-    json::string(json::get(&members, "protocolVersion")?).map(Cow::into_owned)
-}
-
 /// Headers of a message of our own; `version` is the negotiated one.
 pub(super) fn own_headers(
     text: &str,
@@ -366,8 +355,7 @@ pub(super) fn own_headers(
 ) -> HeaderMap {
     let mut map = HeaderMap::new();
     map.extend(lent.map(|value| (AUTHORIZATION, value)));
-    map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers::set_kinds(&mut map);
     headers::set(&mut map, headers::INSTANCE, headers::instance());
     if let Some(session) = session {
         headers::set(&mut map, SESSION_ID, session);

@@ -37,7 +37,7 @@ pub(crate) use stdio::Open;
 use stdio::Source;
 pub(crate) use stdio::Stdio;
 
-use crate::control::{Handshake, Known, NAME};
+use crate::control::{Handshake, Known, NAME, SESSION_VERSION};
 use crate::edit::{Object, quote};
 use crate::fault::Fault;
 use crate::memory::Memory;
@@ -45,9 +45,6 @@ use crate::rpc::{Era, META_CAPABILITIES, META_CLIENT, META_VERSION, MODERN};
 
 /// The version of the protocol whose HTTP transport had two URLs.
 const SSE_VERSION: &str = "2024-11-05";
-
-/// The version to ask for.
-const SESSION_VERSION: &str = "2025-11-25";
 
 /// How the upstream is reached.
 pub(crate) enum Link {
@@ -91,9 +88,8 @@ impl Upstream {
             UpstreamKind::Http { url, headers } => {
                 let resolved = resolve(headers, "upstream.headers")?;
                 let lends = config.upstream.forward_authorization;
-                let memory = Arc::clone(&memory);
-                let http =
-                    Http::new(url, resolved, known, forced, Arc::clone(&memory), timeout, lends)?;
+                let to_keep = Arc::clone(&memory);
+                let http = Http::new(url, resolved, known, forced, to_keep, timeout, lends)?;
                 match protocol.as_deref() {
                     Some(SSE_VERSION) => older(&http, &memory, &notices),
                     _ => Link::Http(Box::new(http)),

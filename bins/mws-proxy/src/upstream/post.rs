@@ -9,17 +9,17 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode};
 use tokio::sync::Notify;
 
-use crate::body::BoxBody;
 use crate::control;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
+use crate::headers;
 use crate::reply::{self, Reply};
 use crate::rpc::Message;
-use crate::sse::{self, Splitter};
+use crate::sse;
 use crate::upstream::answer::{read_whole, refused_session};
 use crate::upstream::http::Sender;
 use crate::upstream::mux::Mux;
@@ -61,7 +61,7 @@ impl Post {
         number: Option<u64>,
         extra: HeaderMap,
     ) -> Result<(), Fault> {
-        let headers = self.headers(extra, "application/json, text/event-stream");
+        let headers = self.headers(extra);
         let sent = self.sender.send(Method::POST, headers, text.into(), None).await?;
         let response = match refused_session(sent, self.session.as_deref()).await? {
             Ok(response) => response,
@@ -105,7 +105,7 @@ impl Post {
             return;
         }
         let (sender, ended) = (self.sender.clone(), Arc::clone(&self.ended));
-        let headers = self.headers(HeaderMap::new(), "text/event-stream");
+        let headers = self.headers(HeaderMap::new());
         let mux = Arc::downgrade(mux);
         tokio::spawn(async move {
             tokio::select! {
@@ -116,13 +116,13 @@ impl Post {
     }
 
     /// Takes in a stream that is open already; its end is the end of the session.
-    pub(super) fn follow(&self, mux: &Arc<Mux>, body: BoxBody, splitter: Splitter) {
+    pub(super) fn follow(&self, mux: &Arc<Mux>, events: Events) {
         self.listening.store(true, Ordering::Relaxed);
         let (mux, ended) = (Arc::downgrade(mux), Arc::clone(&self.ended));
         tokio::spawn(async move {
-            let mut stream = Stream { body, splitter };
+            let mut events = events.up_to(BODY_MAX);
             let all = async {
-                while let Some(event) = stream.next().await {
+                while let Ok(Some(event)) = events.next().await {
                     let Some(mux) = mux.upgrade() else { return };
                     take_in(&mux, &event, None);
                 }
@@ -143,20 +143,19 @@ impl Post {
     pub(super) async fn delete(&self) {
         self.end();
         if self.session.is_some() {
-            let headers = self.headers(HeaderMap::new(), "application/json");
+            let headers = self.headers(HeaderMap::new());
             let _ =
                 self.sender.send(Method::DELETE, headers, Bytes::new(), Some(LAST_TIMEOUT)).await;
         }
     }
 
-    fn headers(&self, mut map: HeaderMap, accept: &'static str) -> HeaderMap {
+    fn headers(&self, mut map: HeaderMap) -> HeaderMap {
         let mirrors: Vec<_> =
             map.keys().filter(|name| name.as_str().starts_with("mcp-")).cloned().collect();
         for name in mirrors {
             map.remove(name);
         }
-        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        map.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers::set_kinds(&mut map);
         for (name, value) in &self.headers {
             // The credentials of this client, where they are passed on, go before those of another.
             if name != AUTHORIZATION || !map.contains_key(AUTHORIZATION) {
@@ -171,26 +170,6 @@ fn unreadable(status: StatusCode) -> Fault {
     let status = status.as_u16();
     let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
     Fault::new(FaultKind::Http, what)
-}
-
-struct Stream {
-    body: BoxBody,
-    splitter: Splitter,
-}
-
-impl Stream {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if let Some(event) = self.splitter.next_event() {
-                return Some(event);
-            }
-            let frame = self.body.frame().await?.ok()?;
-            self.splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-            if self.splitter.len() > BODY_MAX {
-                return None;
-            }
-        }
-    }
 }
 
 fn take_in(mux: &Arc<Mux>, event: &[u8], origin: Option<u64>) {
@@ -231,14 +210,14 @@ impl Place {
 
 /// Takes in the answer to one request, until the response is there or nobody waits for it.
 async fn pump(first: Reply, number: u64, mux: &Arc<Mux>, sender: &Sender, own: &HeaderMap) {
-    let mut stream = Stream { body: first.into_body(), splitter: Splitter::default() };
+    let mut events = Events::of(first.into_body(), BODY_MAX);
     let (mut place, mut failures) = (Place::default(), 0);
     while mux.is_waiting(number) {
         let event = tokio::select! {
-            event = stream.next() => event,
+            event = events.next() => event,
             () = mux.given_up(number) => return,
         };
-        if let Some(event) = event {
+        if let Ok(Some(event)) = event {
             failures = 0;
             place.see(&event);
             mux.room(number).await;
@@ -253,7 +232,7 @@ async fn pump(first: Reply, number: u64, mux: &Arc<Mux>, sender: &Sender, own: &
         let headers = place.headers(own);
         match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
-                stream = Stream { body: response.into_body(), splitter: Splitter::default() };
+                events = Events::of(response.into_body(), BODY_MAX);
             }
             Ok(_) => break,
             Err(_) => {}
@@ -269,9 +248,8 @@ async fn listen(mux: Weak<Mux>, sender: Sender, own: HeaderMap) {
         let headers = place.headers(&own);
         match sender.send(Method::GET, headers, Bytes::new(), None).await {
             Ok(response) if reply::is_stream(response.headers()) => {
-                let mut stream =
-                    Stream { body: response.into_body(), splitter: Splitter::default() };
-                while let Some(event) = stream.next().await {
+                let mut events = Events::of(response.into_body(), BODY_MAX);
+                while let Ok(Some(event)) = events.next().await {
                     failures = 0;
                     place.see(&event);
                     let Some(mux) = mux.upgrade() else { return };

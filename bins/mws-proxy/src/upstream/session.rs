@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
-use mws_catalog::json;
 
-use crate::body::BoxBody;
 use crate::caller::SESSION_ID;
-use crate::control::Handshake;
+use crate::control::{Handshake, INITIALIZED};
 use crate::edit::quote;
+use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
+use crate::headers;
 use crate::reply::{self, Reply};
-use crate::rpc::{Era, Message};
-use crate::sse::{self, Splitter};
+use crate::rpc::Message;
+use crate::sse;
 use crate::upstream::answer::answer_in;
 use crate::upstream::asks::Whom;
 use crate::upstream::client_info;
@@ -34,7 +33,6 @@ const STEP: Duration = Duration::from_secs(30);
 /// For the first event of a stream.
 const GREETING: Duration = Duration::from_secs(5);
 const EVENT_MAX: usize = 64 * 1024;
-pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// An `initialize` of our own on behalf of a client with these capabilities.
 pub(crate) fn initialize(version: &str, capabilities: &str) -> String {
@@ -56,10 +54,10 @@ pub(super) async fn open(
     let headers = own_headers(initialize, None, None, lent.clone());
     let response =
         sender.send(Method::POST, headers, initialize.to_owned().into(), Some(STEP)).await?;
-    let session = response.headers().get(SESSION_ID).and_then(|v| v.to_str().ok());
+    let session = headers::text(response.headers(), SESSION_ID);
     let session = session.map(str::to_owned);
     let answer = tokio::time::timeout(STEP, answer_in(response, &id_of(initialize))).await;
-    let shaken = shaken(&answer.map_err(|_| silent())??)?;
+    let shaken = shaken(&answer.map_err(|_| Fault::silent(STEP))??)?;
     let headers = own_headers(INITIALIZED, session.as_deref(), Some(&shaken.version), lent);
     let sent = sender.send(Method::POST, headers.clone(), INITIALIZED.into(), Some(STEP)).await?;
     drop(sent);
@@ -70,7 +68,7 @@ pub(super) async fn open(
 /// Opens a session in a conversation that is there already.
 pub(super) async fn greet(conn: &Conn, initialize: &str) -> Result<Handshake, Fault> {
     let answer = tokio::time::timeout(STEP, conn.ask(initialize)).await;
-    let shaken = shaken(&answer.map_err(|_| silent())??)?;
+    let shaken = shaken(&answer.map_err(|_| Fault::silent(STEP))??)?;
     if let Ok(initialized) = Message::parse(INITIALIZED.as_bytes()) {
         conn.notify(&initialized, "own").await;
     }
@@ -91,32 +89,26 @@ pub(super) async fn connect_sse(
         let what = format!("the upstream answered a GET with HTTP {}", status.as_u16());
         return Err(Fault::new(FaultKind::Http, format!("{what} and no event stream")));
     }
-    let greeting = tokio::time::timeout(GREETING, endpoint(response.into_body())).await;
-    let (target, body, splitter) = greeting.map_err(|_| silent())??;
+    let mut events = Events::of(response.into_body(), EVENT_MAX);
+    let greeting = tokio::time::timeout(GREETING, endpoint(&mut events)).await;
+    let target = greeting.map_err(|_| Fault::silent(GREETING))??;
     let sender =
         resolve(sender.uri(), &target).and_then(|uri| sender.at(uri)).ok_or_else(|| {
             Fault::new(FaultKind::Protocol, "the upstream sends messages to another host")
         })?;
     let post = Post::new(sender, HeaderMap::new(), None);
-    Ok(Conn::following(post, whom, Arc::clone(notices), body, splitter))
+    Ok(Conn::following(post, whom, Arc::clone(notices), events))
 }
 
-/// The first event, which must be `endpoint`, and what is left of the stream.
-async fn endpoint(mut body: BoxBody) -> Result<(String, BoxBody, Splitter), Fault> {
-    let mut splitter = Splitter::default();
+/// The first event, which must be `endpoint`.
+async fn endpoint(events: &mut Events) -> Result<String, Fault> {
     let unfit = || Fault::new(FaultKind::Protocol, "the upstream's stream names no endpoint");
     loop {
-        while let Some(event) = splitter.next_event() {
-            match (sse::field(&event, "event").as_deref(), sse::data(&event)) {
-                (Some("endpoint"), Some(target)) => return Ok((target, body, splitter)),
-                (_, Some(_)) => return Err(unfit()),
-                (_, None) => {}
-            }
-        }
-        let frame = body.frame().await.ok_or_else(unfit)?.map_err(|_| unfit())?;
-        splitter.push(frame.data_ref().map_or(&[][..], |data| data));
-        if splitter.len() > EVENT_MAX {
-            return Err(unfit());
+        let event = events.next().await.ok().flatten().ok_or_else(unfit)?;
+        match (sse::field(&event, "event").as_deref(), sse::data(&event)) {
+            (Some("endpoint"), Some(target)) => return Ok(target),
+            (_, Some(_)) => return Err(unfit()),
+            (_, None) => {}
         }
     }
 }
@@ -157,19 +149,12 @@ fn shaken(answer: &str) -> Result<Handshake, Fault> {
     let unfit = |why: &str| Fault::new(FaultKind::Protocol, why);
     let message = Message::parse(answer.as_bytes()).map_err(|why| unfit(&why))?;
     let result = message.result.ok_or_else(|| unfit("the upstream refused to open a session"))?;
-    let members = json::members(result).unwrap_or_default();
-    let version = json::get(&members, "protocolVersion").and_then(json::string);
-    let version = version.ok_or_else(|| unfit("the upstream named no protocol version"))?;
-    let version = version.into_owned();
-    Ok(Handshake { era: Era::Session, version, result: result.to_owned() })
+    let shaken = Handshake::of_session(result);
+    shaken.ok_or_else(|| unfit("the upstream named no protocol version"))
 }
 
 fn id_of(text: &str) -> String {
     Message::parse(text.as_bytes()).ok().and_then(|m| m.id).unwrap_or("0").to_owned()
-}
-
-fn silent() -> Fault {
-    Fault::new(FaultKind::Timeout, "the upstream did not answer in time")
 }
 
 #[cfg(test)]

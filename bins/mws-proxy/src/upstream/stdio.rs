@@ -381,10 +381,7 @@ fn exchange(conn: Arc<Conn>, probe: Duration, silent: Arc<AtomicBool>) -> Exchan
                     silent.store(true, Ordering::Relaxed);
                     Ok(Some(crate::rpc::error(Some(id), crate::rpc::METHOD_NOT_FOUND, "no answer")))
                 }
-                Err(_) => Err(Fault::new(
-                    FaultKind::Timeout,
-                    format!("the upstream process did not answer in {} s", limit.as_secs()),
-                )),
+                Err(_) => Err(Fault::silent(limit)),
             }
         })
     })
