@@ -265,7 +265,7 @@ impl Analyser {
 
 /// Moves a list to memory of its size; what it leaves is empty.
 fn fitted<T>(list: &mut Vec<T>) -> Vec<T> {
-    let fitted = list.drain(..).collect();
+    let fitted = Vec::from_iter(list.drain(..));
     std::mem::replace(list, fitted)
 }
 
