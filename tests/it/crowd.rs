@@ -6,6 +6,7 @@
 use mws_tests::lab::{Lab, bin};
 use mws_tests::modern::Modern;
 use mws_tests::peer::Peer;
+use mws_tests::random::Random;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ fn crowd(lab: &Lab, args: &[&str]) {
                     0 => Peer::stateless(url),
                     _ => Peer::session(url),
                 };
-                let mut dice = Dice(number as u64 + 1);
+                let mut dice = Random(number as u64 + 1);
                 for call in 0..CALLS {
                     one_call(&peer, call, &format!("m-{number}-{call}."), &mut dice);
                 }
@@ -48,7 +49,7 @@ fn crowd(lab: &Lab, args: &[&str]) {
 }
 
 /// One call under an id and a token that every client uses; one in four is cancelled.
-fn one_call(peer: &Peer, id: usize, marker: &str, dice: &mut Dice) {
+fn one_call(peer: &Peer, id: usize, marker: &str, dice: &mut Random) {
     let arguments = json!({"marker": marker, "ms": dice.below(30)});
     let inner = json!({"name": "echo_arguments", "arguments": arguments});
     let (name, params) = match dice.below(2) {
@@ -90,17 +91,5 @@ fn check(messages: &[String], id: usize, marker: &str) {
     for progress in before {
         assert_eq!(progress["params"]["progressToken"], id, "{marker}: {messages:?}");
         assert_eq!(progress["params"]["message"], marker, "{messages:?}");
-    }
-}
-
-/// Numbers that look random and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
     }
 }

@@ -6,6 +6,7 @@
 
 use mws_tests::lab::{Lab, Proxy, eventually};
 use mws_tests::peer::Peer;
+use mws_tests::random::Random;
 use mws_tests::script::{Era, Script};
 use mws_tests::stub::Stub;
 use serde_json::{Value, json};
@@ -79,8 +80,8 @@ impl World {
 
     fn damage(&self, seed: u64) -> String {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let (name, bytes) = &self.whole[random.below(self.whole.len())];
-        self.put(name, &random.changed(bytes));
+        let (name, bytes) = &self.whole[random.place(self.whole.len())];
+        self.put(name, &changed(&mut random, bytes));
         name.clone()
     }
 
@@ -131,46 +132,35 @@ impl World {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n.max(1) as u64) as usize
-    }
-
-    /// Flipped, cut, doubled, overwritten or with a piece of JSON in the wrong place.
-    fn changed(&mut self, whole: &[u8]) -> Vec<u8> {
-        let mut bytes = whole.to_vec();
-        for _ in 0..=self.below(3) {
-            let at = self.below(bytes.len());
-            match self.below(6) {
-                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
-                1 => bytes.truncate(at),
-                2 => {
-                    let end = at + self.below(bytes.len() - at);
-                    let piece = bytes[at..end].to_vec();
-                    let to = self.below(bytes.len());
-                    bytes.splice(to..to, piece);
-                }
-                3 => {
-                    let end = at + self.below((bytes.len() - at).min(64));
-                    bytes[at..end].fill([0, 0xff, b'"', b'['][self.below(4)]);
-                }
-                4 => {
-                    let end = at + self.below((bytes.len() - at).min(300));
-                    bytes.drain(at..end);
-                }
-                _ => {
-                    let pieces =
-                        ["null", "[]", "{}", "-1", "1e999", "\"", "99999999999999999999", "\u{0}"];
-                    let piece = pieces[self.below(pieces.len())];
-                    bytes.splice(at..at, piece.bytes());
-                }
+/// Flipped, cut, doubled, overwritten or with a piece of JSON in the wrong place.
+fn changed(random: &mut Random, whole: &[u8]) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    for _ in 0..=random.place(3) {
+        let at = random.place(bytes.len());
+        match random.place(6) {
+            0 if !bytes.is_empty() => bytes[at] ^= 1 << random.place(8),
+            1 => bytes.truncate(at),
+            2 => {
+                let end = at + random.place(bytes.len() - at);
+                let piece = bytes[at..end].to_vec();
+                let to = random.place(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            3 => {
+                let end = at + random.place((bytes.len() - at).min(64));
+                bytes[at..end].fill([0, 0xff, b'"', b'['][random.place(4)]);
+            }
+            4 => {
+                let end = at + random.place((bytes.len() - at).min(300));
+                bytes.drain(at..end);
+            }
+            _ => {
+                let pieces =
+                    ["null", "[]", "{}", "-1", "1e999", "\"", "99999999999999999999", "\u{0}"];
+                let piece = pieces[random.place(pieces.len())];
+                bytes.splice(at..at, piece.bytes());
             }
         }
-        bytes
     }
+    bytes
 }

@@ -5,6 +5,7 @@
 //! Deliberately absent: writers of the log and of the index, tested beside their code.
 
 use mws_tests::lab::{Lab, bin};
+use mws_tests::random::Random;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -79,15 +80,4 @@ fn session(n: usize) -> String {
         writeln!(text, "{used}\n{done}").unwrap();
     }
     text
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
 }

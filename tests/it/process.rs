@@ -74,9 +74,7 @@ fn a_death_is_noticed_while_a_grandchild_holds_the_pipe() {
     let began = Instant::now();
     let died = peer.ask("tools/call", &json!({"name": "die"}));
     assert!(died["error"].is_object() && began.elapsed() < Duration::from_secs(5), "{died}");
-    let pid = std::fs::read_to_string(mark).unwrap();
-    let gone = || !std::path::Path::new("/proc").join(pid.trim()).exists();
-    assert!(eventually(Duration::from_secs(5), gone), "the grandchild {pid} lives on");
+    assert_ends(&mark);
 }
 
 #[test]
@@ -90,9 +88,7 @@ fn a_proxy_whose_process_never_answers_ends_soon_and_leaves_nothing() {
     let began = Instant::now();
     assert_eq!(proxy.stop(), 0);
     assert!(began.elapsed() < Duration::from_secs(8), "took {:?}", began.elapsed());
-    let pid = std::fs::read_to_string(mark).unwrap();
-    let gone = || !std::path::Path::new("/proc").join(pid.trim()).exists();
-    assert!(eventually(Duration::from_secs(5), gone), "the grandchild {pid} lives on");
+    assert_ends(&mark);
 }
 
 #[test]
@@ -168,6 +164,13 @@ fn messages_that_are_none_are_refused() {
         let error: Value = serde_json::from_str(reply.text().as_ref()).unwrap();
         assert_eq!((reply.status, &error["error"]["code"]), (400, &json!(-32600)), "{body}");
     }
+}
+
+/// The process ends soon whose number was written to `mark`.
+fn assert_ends(mark: &std::path::Path) {
+    let pid = std::fs::read_to_string(mark).unwrap();
+    let gone = || !std::path::Path::new("/proc").join(pid.trim()).exists();
+    assert!(eventually(Duration::from_secs(5), gone), "the grandchild {pid} lives on");
 }
 
 fn serve(lab: &Lab, script: &str) -> Proxy {

@@ -16,6 +16,7 @@ pub mod lab;
 pub mod modern;
 pub mod peer;
 pub mod pipe;
+pub mod random;
 pub mod raw;
 pub mod real;
 pub mod relay;
