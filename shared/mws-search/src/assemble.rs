@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::Map;
+use crate::hash::{Map, Set};
 
 use crate::document::{Document, FIELDS, Field};
 use crate::index::{Backend, Entry, Index, IndexWord, Options, Posting, Surface, Variant};
@@ -64,21 +64,25 @@ impl Index {
         }
     }
 
-    fn add_words(&mut self, found: BTreeMap<&str, Vec<Posting>>, tables: &Tables) {
+    fn add_words(&mut self, found: Found<'_>, tables: &Tables) {
         let mut in_catalog: Map<u32, &str> = Map::default();
-        for &text in found.keys() {
-            in_catalog.extend(tables.id(text).map(|id| (id, text)));
+        for (text, _) in &found.lists {
+            in_catalog.extend(tables.id(text).map(|id| (id, *text)));
         }
         let reaches = |id: u32| tables.variants(id).any(|(to, _)| in_catalog.contains_key(&to));
         let extra = tables
             .entries()
-            .filter(|&(text, id)| !found.contains_key(text.as_str()) && reaches(id));
-        let mut texts: Vec<&str> =
-            found.keys().copied().chain(extra.map(|(text, _)| text.as_str())).collect();
+            .filter(|&(text, id)| !found.places.contains_key(text.as_str()) && reaches(id));
+        let mut texts: Vec<&str> = found
+            .lists
+            .iter()
+            .map(|(text, _)| *text)
+            .chain(extra.map(|(text, _)| text.as_str()))
+            .collect();
         texts.sort_unstable();
         let places: Map<&str, u32> = texts.iter().copied().zip(0..).collect();
         for &text in &texts {
-            let postings = found.get(text).map(Vec::as_slice).unwrap_or_default();
+            let postings = found.of(text);
             let range = append(&mut self.postings, postings.iter().copied());
             let others = tables.id(text).into_iter().flat_map(|id| tables.variants(id));
             let variants = others.filter_map(|(to, weight)| {
@@ -93,8 +97,12 @@ impl Index {
 
     fn add_surfaces(&mut self, documents: &[Document]) {
         let mut surfaces: Map<&str, u32> = Map::default();
+        let mut seen: Set<usize> = Set::default();
         for document in documents {
             for (text, term) in &document.surfaces {
+                if !seen.insert(address(text)) {
+                    continue;
+                }
                 let stem = document.terms.get(*term as usize).map(|term| &*term.stem);
                 if let Some(word) = stem.and_then(|stem| self.place(stem)) {
                     surfaces.insert(text, word);
@@ -120,6 +128,11 @@ impl Index {
     }
 }
 
+/// Where a text is: the documents of one analyser share theirs, which need be looked up only once.
+fn address(text: &str) -> usize {
+    text.as_ptr().addr()
+}
+
 fn append<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> (u32, u32) {
     let start = list.len();
     list.extend(items);
@@ -127,13 +140,29 @@ fn append<T>(list: &mut Vec<T>, items: impl Iterator<Item = T>) -> (u32, u32) {
     (place(start), place(list.len()))
 }
 
-/// Every word with the tools that have it, weighted, in the order of the words.
-fn postings<'a>(documents: &'a [Document], hints: &'a Hints) -> BTreeMap<&'a str, Vec<Posting>> {
+/// Words and the tools that have them, weighted.
+#[derive(Default)]
+struct Found<'a> {
+    /// Word → its place in `lists`.
+    places: Map<&'a str, usize>,
+    lists: Vec<(&'a str, Vec<Posting>)>,
+}
+
+impl Found<'_> {
+    fn of(&self, text: &str) -> &[Posting] {
+        let list = self.places.get(text).and_then(|&at| self.lists.get(at));
+        list.map(|(_, postings)| postings.as_slice()).unwrap_or_default()
+    }
+}
+
+/// Every word of the documents.
+fn postings<'a>(documents: &'a [Document], hints: &'a Hints) -> Found<'a> {
     let averages = averages(documents);
-    let mut places: Map<&str, usize> = Map::default();
-    let mut lists: Vec<(&str, Vec<Posting>)> = Vec::new();
+    let mut addresses: Map<usize, usize> = Map::default();
+    let Found { mut places, mut lists } = Found::default();
     let mut book = |stem: &'a str, posting: Posting| {
-        let at = *places.entry(stem).or_insert(lists.len());
+        let known = addresses.entry(address(stem));
+        let at = *known.or_insert_with(|| *places.entry(stem).or_insert(lists.len()));
         match lists.get_mut(at) {
             Some((_, list)) => list.push(posting),
             None => lists.push((stem, vec![posting])),
@@ -158,7 +187,7 @@ fn postings<'a>(documents: &'a [Document], hints: &'a Hints) -> BTreeMap<&'a str
             book(stem.as_str(), Posting { tool, impact: impact(counts, scales), place: 0 });
         }
     }
-    lists.into_iter().collect()
+    Found { places, lists }
 }
 
 /// Folded backend → stems of the words about it.

@@ -3,7 +3,7 @@
 //! Invariant: equal tool, backend and version give an equal document, so documents can be kept and
 //! only those of changed tools made again. Deliberately absent: anything about other tools.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::hash::Map;
 
@@ -39,7 +39,7 @@ pub(crate) const FIELDS: usize = 6;
 /// One indexed word of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
-    pub(crate) stem: Arc<str>,
+    pub(crate) stem: Rc<str>,
     /// How often it stands in each field, at most 255.
     pub(crate) counts: [u8; FIELDS],
     /// Its first place in the name, from 1; 0 when it is not there.
@@ -59,7 +59,7 @@ pub struct Document {
     /// What the name says the tool does, as a set of verb classes.
     pub(crate) verbs: u16,
     /// Words as written, with the place of their stem in `terms`.
-    pub(crate) surfaces: Vec<(Arc<str>, u32)>,
+    pub(crate) surfaces: Vec<(Rc<str>, u32)>,
 }
 
 impl Document {
@@ -143,19 +143,21 @@ impl Document {
 /// Analyses tools, and keeps the words that it met: catalogs repeat theirs.
 #[derive(Default)]
 pub struct Analyser {
-    words: Map<Arc<str>, u32>,
+    words: Map<Rc<str>, u32>,
     known: Vec<Known>,
-    stems: Map<Arc<str>, u32>,
+    stems: Map<Rc<str>, u32>,
     /// For each stem the tool that had it last, and the place of its term there.
     terms: Vec<(u32, u32)>,
     /// Tools so far; the number of the one at work.
     tools: u32,
+    /// Empty lists with room: a document's grow in these and then move to what they need.
+    spare: (Vec<Term>, Vec<(Rc<str>, u32)>),
 }
 
 /// A word met before.
 struct Known {
-    text: Arc<str>,
-    stem: Arc<str>,
+    text: Rc<str>,
+    stem: Rc<str>,
     stem_at: u32,
     /// The letters of a word that ends in digits.
     letters: Option<u32>,
@@ -175,10 +177,10 @@ impl Analyser {
             name: name.to_owned(),
             part: u32::try_from(name.len() - part.len()).unwrap_or_default(),
             backend: backend.map(str::to_owned),
-            terms: Vec::new(),
+            terms: std::mem::take(&mut self.spare.0),
             lengths: [0; FIELDS],
-            verbs: verbs::of_name(&words::plain(part)),
-            surfaces: Vec::new(),
+            verbs: verbs::of_name(part),
+            surfaces: std::mem::take(&mut self.spare.1),
         };
         self.names(&mut document, Field::Name, part);
         self.names(&mut document, Field::Backend, backend.unwrap_or_default());
@@ -189,6 +191,8 @@ impl Analyser {
             self.names(&mut document, Field::Params, name);
             self.prose(&mut document, Field::ParamText, cut(text, PARAMETER));
         });
+        self.spare.0 = fitted(&mut document.terms);
+        self.spare.1 = fitted(&mut document.surfaces);
         document
     }
 
@@ -223,12 +227,12 @@ impl Analyser {
         let Some((tool, term)) = self.terms.get_mut(known.stem_at as usize) else { return };
         if *tool != self.tools {
             (*tool, *term) = (self.tools, u32::try_from(document.terms.len()).unwrap_or(u32::MAX));
-            let stem = Arc::clone(&known.stem);
+            let stem = Rc::clone(&known.stem);
             document.terms.push(Term { stem, counts: [0; FIELDS], place: 0 });
         }
         if known.last != self.tools {
             known.last = self.tools;
-            document.surfaces.push((Arc::clone(&known.text), *term));
+            document.surfaces.push((Rc::clone(&known.text), *term));
         }
         let Some(term) = document.terms.get_mut(*term as usize) else { return };
         let count = &mut term.counts[field as usize];
@@ -244,32 +248,39 @@ impl Analyser {
             return at;
         }
         let letters = words::letters(word).map(|letters| self.word(letters));
-        let text: Arc<str> = word.into();
-        let stem: Arc<str> = words::stem(word).into();
+        let text: Rc<str> = word.into();
+        let stem: Rc<str> = words::stem(word).into();
         let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
-        let stem_at = *self.stems.entry(Arc::clone(&stem)).or_insert(next);
+        let stem_at = *self.stems.entry(Rc::clone(&stem)).or_insert(next);
         if stem_at == next {
             self.terms.push((0, 0));
         }
         let at = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
         let is_stop = words::is_stop(word);
-        self.words.insert(Arc::clone(&text), at);
+        self.words.insert(Rc::clone(&text), at);
         self.known.push(Known { text, stem, stem_at, letters, is_stop, last: 0 });
         at
     }
+}
+
+/// Moves a list to memory of its size; what it leaves is empty.
+fn fitted<T>(list: &mut Vec<T>) -> Vec<T> {
+    let fitted = Vec::from_iter(list.drain(..));
+    std::mem::replace(list, fitted)
 }
 
 /// The first sentence of a description, and what follows, both within the limit.
 pub(crate) fn sentences(description: &str) -> (&str, &str) {
     let text = cut(description.trim(), DESCRIPTION);
     let ends = text.char_indices().filter_map(|(at, c)| {
-        let next = text.get(at + c.len_utf8()..)?.chars().next();
-        let end = match c {
+        let end = at + c.len_utf8();
+        let next = || text.get(end..).and_then(|rest| rest.chars().next());
+        let is_end = match c {
             '\n' | '。' | '！' | '？' => true,
-            '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
+            '.' | '!' | '?' => next().is_none_or(char::is_whitespace),
             _ => false,
         };
-        end.then_some(at + c.len_utf8())
+        is_end.then_some(end)
     });
     let end = ends.into_iter().find(|&end| end > 8).unwrap_or(text.len());
     text.split_at_checked(end).unwrap_or((text, ""))
@@ -277,6 +288,9 @@ pub(crate) fn sentences(description: &str) -> (&str, &str) {
 
 /// The first `limit` characters.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
     let end = text.char_indices().nth(limit).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)
 }

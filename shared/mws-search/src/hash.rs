@@ -50,6 +50,10 @@ impl Hasher for Fast {
         self.mix(number);
     }
 
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
+
     fn write_u32(&mut self, number: u32) {
         self.mix(u64::from(number));
     }

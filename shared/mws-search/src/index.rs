@@ -212,9 +212,9 @@ impl Index {
         self.words.iter().map(|word| hash::of(&word.text)).zip(0..).collect()
     }
 
-    /// Fills what is worked out from the rest.
+    /// Fills what is worked out from the rest; where words are is known.
     pub(crate) fn with_lookup(mut self) -> Self {
-        let mut lookup = Lookup { words: self.word_places(), ..Lookup::default() };
+        let mut lookup = Lookup { words: self.lookup.words, ..Lookup::default() };
         let openers = self.words.iter().filter_map(|word| word.text.split_once(' '));
         lookup.openers = openers.map(|(first, _)| hash::of(first)).collect();
         for (place, backend) in (0..).zip(&self.backends) {

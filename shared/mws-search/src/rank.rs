@@ -20,6 +20,8 @@ const SAME_VERB: f32 = 1.1;
 const UNASKED_DELETE: f32 = 0.75;
 const VERBLESS_DELETE: f32 = 0.9;
 const IN_BACKEND: f32 = 2.5;
+/// What all but the last can make of a score together, and a little more for rounding.
+const MOST_FACTORS: f32 = (1.0 + NAME_BONUS) * ADJACENT * SAME_VERB * 1.001;
 
 /// The share of word vectors: what a perfect cosine adds where a tool that has every query word in
 /// its name scores about 1.
@@ -36,33 +38,38 @@ const WEAK: f32 = 1.5;
 #[derive(Clone, Copy, Default)]
 struct Hit {
     tool: u32,
-    score: f32,
+    /// The number of the current query word, from 1, and of the last one in the tool's name.
+    word: u16,
+    named_word: u16,
+    /// The best variants of the words before, added up, and of the current one.
+    before: f32,
+    best: f32,
     covered: f32,
     /// Query words in the tool's name, weighted, and which words of the name they are.
     named: f32,
     places: u64,
+    last_place: u8,
     adjacent: bool,
-    /// The best variant of the current query word; `word` is that word's number, from 1.
-    word: u32,
-    best: f32,
-    near: f32,
-    in_name: f32,
-    place: u8,
-    last_place: (u32, u8),
 }
 
 impl Hit {
-    /// Books the best variant of the current word.
-    fn settle(&mut self, idf: f32) {
-        self.score += self.best;
-        self.covered += idf * self.near;
-        if self.in_name > 0.0 {
-            self.named += self.in_name;
-            self.places |= 1 << (self.place - 1).min(63);
-            let (word, place) = self.last_place;
-            self.adjacent |= word + 1 == self.word && place.checked_add(1) == Some(self.place);
-            self.last_place = (self.word, self.place);
-        }
+    fn score(&self) -> f32 {
+        self.before + self.best
+    }
+
+    /// Begins with a word, whose nearest variant comes first.
+    fn begin(&mut self, word: u16, covered: f32) {
+        (self.word, self.before, self.best) = (word, self.score(), 0.0);
+        self.covered += covered;
+    }
+
+    /// Books where the current word stands in the tool's name.
+    fn book(&mut self, place: u8, weight: f32) {
+        self.named += weight;
+        self.places |= 1 << (place - 1).min(63);
+        let follows = self.last_place.checked_add(1) == Some(place);
+        self.adjacent |= follows && self.named_word + 1 == self.word;
+        (self.named_word, self.last_place) = (self.word, place);
     }
 }
 
@@ -72,8 +79,6 @@ struct Hits {
     /// For each tool its place in `all`; 0 stands for nothing found.
     slots: Vec<u32>,
     all: Vec<Hit>,
-    /// Places of the tools that have the current word.
-    touched: Vec<u32>,
 }
 
 impl Hits {
@@ -86,34 +91,19 @@ impl Hits {
         }
         self.slots.resize(tools, 0);
         self.all.push(Hit::default());
-        self.touched.clear();
     }
 
     fn get(&self, tool: u32) -> Option<&Hit> {
         self.all.get(*self.slots.get(tool as usize)? as usize)
     }
 
-    /// What was found in a tool so far, begun anew for each word.
-    fn of_word(&mut self, tool: u32, word: u32) -> Option<&mut Hit> {
+    fn get_mut(&mut self, tool: u32) -> Option<&mut Hit> {
         let slot = self.slots.get_mut(tool as usize)?;
         if *slot == 0 {
             *slot = u32::try_from(self.all.len()).unwrap_or_default();
             self.all.push(Hit { tool, ..Hit::default() });
         }
-        let hit = self.all.get_mut(*slot as usize)?;
-        if hit.word != word {
-            self.touched.push(*slot);
-            (hit.word, hit.best, hit.near, hit.in_name) = (word, 0.0, 0.0, 0.0);
-        }
-        Some(hit)
-    }
-
-    fn settle(&mut self, idf: f32) {
-        for slot in self.touched.drain(..) {
-            if let Some(hit) = self.all.get_mut(slot as usize) {
-                hit.settle(idf);
-            }
-        }
+        self.all.get_mut(*slot as usize)
     }
 }
 
@@ -139,6 +129,9 @@ impl Best<'_> {
 
     fn add(&mut self, tool: u32, score: f32) {
         let entry = (tool, score);
+        if score < self.floor() {
+            return;
+        }
         let is_full = self.tools.len() >= self.limit;
         if is_full && self.tools.last().is_none_or(|last| self.order(last, &entry).is_le()) {
             return;
@@ -202,10 +195,18 @@ impl Index {
         let mut top = 0.0_f32;
         let rows = self.vectors.as_ref().map(|vectors| &vectors.tools).zip(query.row.as_ref());
         for hit in hits.all.iter().skip(1) {
+            let Some(factor) = self.factor(query, hit.tool, &weigh) else {
+                top = top.max(self.total(query, hit, &weigh));
+                continue;
+            };
+            // What is neither the best by its words nor comes in at its best is passed over.
+            let most = hit.score() * MOST_FACTORS;
+            if most < top && (most / weigh.full + weigh.most_vectors()) * factor < best.floor() {
+                continue;
+            }
             let lexical = self.total(query, hit, &weigh);
             top = top.max(lexical);
             let lexical = lexical / weigh.full;
-            let Some(factor) = self.factor(query, hit.tool, &weigh) else { continue };
             let Some((rows, row)) = rows else {
                 best.add(hit.tool, lexical * factor);
                 continue;
@@ -259,19 +260,22 @@ impl Index {
     }
 
     /// Adds one query word to the tools that have a variant of it.
-    fn collect(&self, number: u32, word: &QueryWord, variants: &[Scored], hits: &mut Hits) {
+    fn collect(&self, number: u16, word: &QueryWord, variants: &[Scored], hits: &mut Hits) {
         for variant in variants {
             let Some(found) = self.word_at(variant.word) else { continue };
+            let covered = word.idf * variant.weight;
+            let can_be_named = variant.weight > 0.0 && !word.names_backend;
             for posting in self.postings(found) {
-                let Some(hit) = hits.of_word(posting.tool, number) else { continue };
+                let Some(hit) = hits.get_mut(posting.tool) else { continue };
+                if hit.word != number {
+                    hit.begin(number, covered);
+                }
                 hit.best = hit.best.max(variant.worth * posting.impact);
-                hit.near = hit.near.max(variant.weight);
-                if posting.place > 0 && variant.weight > hit.in_name && !word.names_backend {
-                    (hit.in_name, hit.place) = (variant.weight, posting.place);
+                if posting.place > 0 && hit.named_word != number && can_be_named {
+                    hit.book(posting.place, variant.weight);
                 }
             }
         }
-        hits.settle(word.idf);
     }
 
     /// Whether the query names backends and the rest of it finds something in them.
@@ -297,7 +301,7 @@ impl Index {
         let Some(entry) = self.tools.get(hit.tool as usize) else { return 0.0 };
         let covered = (hit.covered / weigh.total).min(1.0);
         let mut score =
-            hit.score * (COVERAGE_FLOOR + (1.0 - COVERAGE_FLOOR) * covered * covered.sqrt());
+            hit.score() * (COVERAGE_FLOOR + (1.0 - COVERAGE_FLOOR) * covered * covered.sqrt());
         if hit.named > 0.0 && weigh.asked > 0.0 && entry.words > 0 {
             let precision = hit.places.count_ones() as f32 / entry.words as f32;
             let recall = hit.named / weigh.asked;

@@ -111,7 +111,8 @@ impl Index {
             return Err(SnapshotError::Damaged);
         }
         let lists = Reader(body.get(8..).unwrap_or_default());
-        let index = read(lists).filter(Self::holds).ok_or(SnapshotError::Damaged)?;
+        let mut index = read(lists).filter(Self::holds).ok_or(SnapshotError::Damaged)?;
+        index.lookup.words = index.word_places();
         Ok(index.with_lookup())
     }
 

@@ -42,6 +42,9 @@ pub(crate) fn stops() -> impl Iterator<Item = &'static str> {
 
 /// Lower case, without accents and compatibility forms.
 pub(crate) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let normal = normal(text);
     match normal.chars().all(is_plain) {
         true => normal.to_ascii_lowercase(),
@@ -78,7 +81,7 @@ fn normal(text: &str) -> Cow<'_, str> {
 /// `GitHub` where a query says `github`.
 pub(crate) fn each(text: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
     if let Some(text) = plain_marks(text) {
-        return each_ascii(text.as_bytes(), wholes, see);
+        return each_ascii(&text, wholes, see);
     }
     let chars: Vec<char> = normal(text).chars().collect();
     let mut text = String::new();
@@ -118,30 +121,45 @@ fn plain_marks(text: &str) -> Option<Cow<'_, str>> {
     text.chars().map(plain).collect::<Option<String>>().map(Cow::Owned)
 }
 
-/// [`each`] for bytes that are all ASCII; most catalogs have no others.
-fn each_ascii(text: &[u8], wholes: bool, see: &mut impl FnMut(&str, bool)) {
+/// [`each`] for text that is all ASCII; most catalogs have no other.
+fn each_ascii(text: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
+    let bytes = text.as_bytes();
     let mut at = 0;
-    while let Some(start) = text.iter().skip(at).position(u8::is_ascii_alphanumeric) {
+    while let Some(start) = bytes.iter().skip(at).position(u8::is_ascii_alphanumeric) {
         let start = at + start;
-        let rest = text.get(start..).unwrap_or_default();
+        let rest = bytes.get(start..).unwrap_or_default();
         let length = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let (word, after) = rest.split_at(length);
-        if wholes && (1..word.len()).any(|i| is_ascii_cut(word, i)) {
-            lower(word, true, see);
+        let mut tell = |from: usize, to: usize, whole: bool| {
+            lower(text.get(start + from..start + to).unwrap_or_default(), whole, see);
+        };
+        at = start + length + ascii_tail(after);
+        if !word.iter().skip(1).any(u8::is_ascii_uppercase) {
+            tell(0, length, false);
+            continue;
+        }
+        let cuts = || (1..length).filter(|&i| is_ascii_cut(word, i));
+        if wholes && cuts().next().is_some() {
+            tell(0, length, true);
         }
         let mut from = 0;
-        for cut in (1..word.len()).filter(|&i| is_ascii_cut(word, i)).chain([word.len()]) {
-            lower(word.get(from..cut).unwrap_or_default(), false, see);
+        for cut in cuts().chain([length]) {
+            tell(from, cut, false);
             from = cut;
         }
-        at = start + length + ascii_tail(after);
     }
 }
 
-fn lower(word: &[u8], whole: bool, see: &mut impl FnMut(&str, bool)) {
+fn lower(word: &str, whole: bool, see: &mut impl FnMut(&str, bool)) {
+    if word.len() > LONGEST {
+        return;
+    }
+    if !word.bytes().any(|b| b.is_ascii_uppercase()) {
+        return see(word, whole);
+    }
     let mut buffer = [0; LONGEST];
     if let Some(buffer) = buffer.get_mut(..word.len()) {
-        buffer.copy_from_slice(word);
+        buffer.copy_from_slice(word.as_bytes());
         buffer.make_ascii_lowercase();
         see(std::str::from_utf8(buffer).unwrap_or_default(), whole);
     }
