@@ -7,6 +7,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+/// A server that is silent for so long will not answer; far above what a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// One HTTP response.
 #[derive(Clone, Debug)]
 pub struct RawReply {
@@ -38,7 +41,7 @@ pub fn exchange(address: &str, head: &str, body: &[u8]) -> std::io::Result<RawRe
 /// As [`exchange`].
 pub fn exchange_bytes(address: &str, bytes: &[u8]) -> std::io::Result<RawReply> {
     let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     // Who refuses a large request may close before all of it is sent.
     let _ = socket.write_all(bytes);
     receive(socket)
@@ -72,7 +75,7 @@ pub fn open(address: &str, head: &str, body: &[u8]) -> std::io::Result<RawStream
 
 fn send(address: &str, head: &str, body: &[u8]) -> std::io::Result<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
-    socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_nodelay(true)?;
     let mut bytes = head.replace('\n', "\r\n").into_bytes();
     bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
