@@ -151,7 +151,7 @@ impl Proxy {
         };
         let text = rpc::result(id, result);
         if self.upstream.streams() && reply::takes_streams(headers) {
-            return reply::stream(crate::body::full(crate::sse::message(&text)));
+            return reply::one_message(text);
         }
         reply::json(200, text)
     }
