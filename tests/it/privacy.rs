@@ -3,7 +3,7 @@
 //! Invariant: each test first proves that something was recorded, so silence is no success.
 //! Deliberately absent: the catalog, which is the upstream's own text.
 
-use mws_tests::lab::{Lab, eventually};
+use mws_tests::lab::{CONFIG, Lab, bin, eventually};
 use mws_tests::peer::Peer;
 use mws_tests::raw::exchange;
 use mws_tests::script::{Act, Era, Script, result};
@@ -70,6 +70,81 @@ fn the_proxy_leaves_no_trace_of_what_it_forwards() {
         clean(&said, "standard error");
         clean_folder(&lab.state(""));
     }
+}
+
+#[test]
+fn no_failure_of_an_upstream_leaves_a_trace_of_what_it_said() {
+    std::thread::scope(|scope| {
+        for upstream in [Era::Stateless, Era::Session] {
+            for process in [false, true] {
+                scope.spawn(move || fail_without_a_trace(upstream, process));
+            }
+        }
+    });
+}
+
+fn fail_without_a_trace(upstream: Era, process: bool) {
+    let script = failures().into_iter().fold(Script::new(upstream), |script, (case, act)| {
+        script.on("tools/call", &format!("{CANARY}-{case}\""), act)
+    });
+    let stub = Stub::start(script.clone());
+    let lab = Lab::new();
+    let file = lab.write("script.json", &serde_json::to_string(&script).unwrap());
+    let config = if process {
+        json!({"command": bin("mws-stub-stdio"), "args": [file], "timeoutSeconds": 2})
+    } else {
+        json!({"url": stub.url, "timeoutSeconds": 2})
+    };
+    lab.write(CONFIG, &json!({"upstream": config}).to_string());
+    let mut proxy = lab.proxy(&["-vvv"]);
+    for peer in [Peer::stateless(&proxy.url), Peer::session(&proxy.url)] {
+        for (case, _) in failures() {
+            let arguments = json!({"case": format!("{CANARY}-{case}")});
+            let call = json!({"name": "apple_pick", "arguments": arguments});
+            peer.request("tools/call", &call);
+            peer.request("tools/call", &json!({"name": "call_tool", "arguments": call}));
+        }
+    }
+    let recorded = || lab.calls("apple_pick").len() > failures().len();
+    assert!(eventually(Duration::from_secs(5), recorded), "{:?}", lab.events());
+    proxy.stop();
+    let said = proxy.stderr();
+    assert!(!said.trim().is_empty(), "-vvv says nothing, so this proves nothing");
+    clean(&said, "standard error");
+    clean_folder(&lab.state(""));
+}
+
+/// Ways to fail, each with words that nobody else is to read.
+fn failures() -> Vec<(&'static str, Act)> {
+    let error = |code: i64| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":$ID,"error":{{"code":{code},"message":"{CANARY}","data":"{CANARY}"}}}}"#
+        )
+    };
+    let page = format!("<html>{CANARY}</html>");
+    let half = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{{"content":[{{"text":"{CANARY}"#);
+    let log = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{{\"level\":\"error\",\"data\":\"{CANARY}\"}}}}\n\n"
+    );
+    let ask = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":\"{CANARY}\",\"method\":\"elicitation/create\",\"params\":{{\"message\":\"{CANARY}\",\"requestedSchema\":{{\"type\":\"object\",\"properties\":{{}}}}}}}}\n\n"
+    );
+    let other = format!(r#"{{"jsonrpc":"2.0","id":"{CANARY}","result":{{"text":"{CANARY}"}}}}"#);
+    vec![
+        ("invalid", Act::Message(error(-32602))),
+        ("header-mismatch", Act::Status(400, error(-32020))),
+        ("unauthorized", Act::Status(401, page.clone())),
+        ("forbidden", Act::Status(403, page.clone())),
+        ("not-found", Act::Status(404, page.clone())),
+        ("too-many", Act::Status(429, page.clone())),
+        ("broken", Act::Status(503, page.clone())),
+        ("page", Act::Status(200, page)),
+        ("half", Act::Message(half)),
+        ("another-id", Act::Message(other)),
+        ("cut", Act::Stream(vec![log.clone(), format!("data: {CANARY}\n\n"), ": \n\n".into()])),
+        ("asks", Act::Stream(vec![log, ask])),
+        ("gone", Act::Drop),
+    ]
 }
 
 #[test]

@@ -54,6 +54,26 @@ struct Report {
     analysed: usize,
     bytes: usize,
     ms: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<Spent>,
+}
+
+/// Milliseconds of a publication, by what they went into.
+#[derive(Debug, Default, serde::Serialize)]
+struct Spent {
+    /// Reading the store, analysing what is new, and writing it.
+    store: f64,
+    index: f64,
+    vectors: f64,
+    /// Making the snapshot, and putting it safely on disk.
+    publish: f64,
+}
+
+/// The milliseconds since the last call, or since the start.
+fn lap(since: &mut Instant) -> f64 {
+    let ms = since.elapsed().as_micros() as f64 / 1000.0;
+    *since = Instant::now();
+    ms
 }
 
 pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result<Exit, Failure> {
@@ -80,11 +100,14 @@ pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result
     // Before sled, which would make the directory readable to all.
     DirBuilder::new().recursive(true).mode(0o700).create(state.index_dir())?;
     let path = state.index_dir().join("sled");
+    let mut since = Instant::now();
     let analysed = store::analyse(&wanted.catalog, &path, args.full).map_err(|e| {
         Failure::failed(format!("cannot write the index store {}: {e}; it is kept", path.display()))
             .hint("make room on the disk and run it again; what is published stays in force")
     })?;
-    print(&publish_index(state, &wanted, &analysed, started)?)
+    let store = lap(&mut since);
+    let published = publish_index(state, &wanted, &analysed, store)?;
+    print(&Report { ms: started.elapsed().as_millis(), ..published })
 }
 
 /// Of what an index is to be made.
@@ -109,12 +132,14 @@ impl Wanted {
         }
     }
 
-    fn index(&self, documents: &[Document]) -> Index {
+    fn index(&self, documents: &[Document]) -> (Index, Spent) {
+        let mut since = Instant::now();
         let mut index = Index::assemble(documents, self.catalog.hash(), &self.options);
+        let spent = Spent { index: lap(&mut since), ..Spent::default() };
         if let Some(vectors) = &self.vectors {
             index.add_vectors(&self.catalog, vectors);
         }
-        index
+        (index, Spent { vectors: lap(&mut since), ..spent })
     }
 }
 
@@ -122,11 +147,13 @@ fn publish_index(
     state: &StateDir,
     wanted: &Wanted,
     analysed: &Analysed,
-    started: Instant,
+    store: f64,
 ) -> Result<Report, Failure> {
-    let index = wanted.index(&analysed.documents);
+    let (index, spent) = wanted.index(&analysed.documents);
+    let mut since = Instant::now();
     let bytes = index.to_snapshot();
     let current = published::replace(state, &index, &bytes)?;
+    let spent = Spent { store, publish: lap(&mut since), ..spent };
     published::clear(state);
     let kind = Kind::IndexPublished {
         hash: format!("{:016x}", current.checksum),
@@ -146,7 +173,8 @@ fn publish_index(
         removed: analysed.removed,
         analysed: analysed.made,
         bytes: bytes.len(),
-        ..report(&wanted.catalog, true, started)
+        spent: Some(spent),
+        ..report(&wanted.catalog, true, Instant::now())
     })
 }
 
@@ -162,7 +190,7 @@ fn log(state: &StateDir, kind: Kind) -> std::io::Result<()> {
 fn write_elsewhere(target: &Path, wanted: &Wanted, dry_run: bool) -> Result<Exit, Failure> {
     let backends = Backends::of(&wanted.catalog);
     let documents = store::without_store(&wanted.catalog, &backends).documents;
-    let bytes = wanted.index(&documents).to_snapshot();
+    let bytes = wanted.index(&documents).0.to_snapshot();
     if dry_run {
         return Ok(Exit::Done);
     }
@@ -189,6 +217,7 @@ fn report(catalog: &Catalog, up_to_date: bool, started: Instant) -> Report {
         analysed: 0,
         bytes: 0,
         ms: started.elapsed().as_millis(),
+        spent: None,
     }
 }
 

@@ -189,6 +189,22 @@ mod tests {
     }
 
     #[test]
+    fn one_changed_tool_of_five_thousand_is_analysed_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("sled");
+        let names: Vec<String> =
+            (0..5000).map(|at| format!("backend{}__tool_{at}", at % 40)).collect();
+        let mut tools: Vec<(&str, &str)> =
+            names.iter().map(|name| (name.as_str(), "Does one thing.")).collect();
+        assert_eq!(counts(&analyse(&catalog(&tools), &path, false).unwrap()), [5000, 5000, 0, 0]);
+        tools[2500].1 = "Does another.";
+        let changed = catalog(&tools);
+        let analysed = analyse(&changed, &path, false).unwrap();
+        assert_eq!(counts(&analysed), [1, 0, 1, 0]);
+        assert_eq!(analysed.documents, without_store(&changed, &Backends::of(&changed)).documents);
+    }
+
+    #[test]
     fn a_full_disk_is_no_damage() {
         let tmp = tempfile::tempdir().unwrap();
         let path = tmp.path().join("sled");

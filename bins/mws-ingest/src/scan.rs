@@ -62,16 +62,23 @@ impl Window {
         Self { bytes: vec![0; WINDOW], len: WINDOW, alone: None }
     }
 
-    fn grow(&mut self) {
-        self.len *= 2;
-        if self.len <= self.bytes.len() {
-            return;
+    /// Reads on behind what fills the window. Gives how much was read, nothing at the end.
+    fn read_on(&mut self, source: &mut dyn Read) -> io::Result<usize> {
+        let filled = self.len;
+        if 2 * filled <= self.bytes.len() {
+            self.len = 2 * filled;
+            return read_once(source, &mut self.bytes[filled..2 * filled]);
         }
-        if self.len > BIG && self.alone.is_none() {
+        if 2 * filled > BIG && self.alone.is_none() {
             self.alone = Some(BIG_WINDOW.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // Large blocks grow in place where the system can do it; a new one is all page faults.
-        self.bytes.resize(self.len, 0);
+        // Large blocks grow in place where the system can do it, and no page is touched that is not
+        // read into: page faults are what such a line costs.
+        self.bytes.truncate(filled);
+        self.bytes.reserve_exact(filled);
+        let read = source.take(filled as u64).read_to_end(&mut self.bytes)?;
+        self.len = self.bytes.len();
+        Ok(read)
     }
 
     fn shrink(&mut self, filled: usize) {
@@ -109,15 +116,14 @@ pub(crate) fn scan(
 ) -> io::Result<Consumed> {
     let (mut filled, mut searched, mut consumed) = (0, 0, 0);
     loop {
-        if filled == window.len {
-            window.grow();
-        }
-        let read = match source.read(&mut window.bytes[filled..window.len]) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
+        let read = if filled < window.len {
+            read_once(source, &mut window.bytes[filled..window.len])?
+        } else {
+            window.read_on(source)?
         };
+        if read == 0 {
+            break;
+        }
         filled += read;
         let Some(newline) = memrchr(b'\n', &window.bytes[searched..filled]) else {
             searched = filled;
@@ -139,6 +145,15 @@ pub(crate) fn scan(
     }
     window.shrink(0);
     Ok(Consumed { bytes: consumed, tail })
+}
+
+fn read_once(source: &mut dyn Read, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(into) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 #[cfg(test)]

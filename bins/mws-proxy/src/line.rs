@@ -1,6 +1,7 @@
 //! The connections: how long each may keep us waiting, and which has to go when there are too many.
 //!
-//! Invariant: a connection with a request under way is never given up for a new one.
+//! Invariant: a connection with a request under way is never given up for a new one; one that has not
+//! sent any yet is told so.
 //! Deliberately absent: a limit on how long an answer may take to come.
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 /// How long the head of a request may take.
@@ -32,12 +34,13 @@ pub(crate) struct Line {
     stalled: AtomicU64,
     resting: AtomicBool,
     busy: AtomicBool,
+    given_up: Notify,
 }
 
 impl Line {
     fn new() -> Arc<Self> {
-        let (since, stalled, resting, busy) = Default::default();
-        Arc::new(Self { born: Instant::now(), since, stalled, resting, busy })
+        let (since, stalled, resting, busy, given_up) = Default::default();
+        Arc::new(Self { born: Instant::now(), since, stalled, resting, busy, given_up })
     }
 
     fn now(&self) -> u64 {
@@ -54,6 +57,16 @@ impl Line {
         self.since.store(self.now(), Ordering::Relaxed);
         self.resting.store(true, Ordering::Relaxed);
         self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits until it has to go before its first request.
+    pub(crate) async fn given_up(&self) {
+        self.given_up.notified().await;
+    }
+
+    /// True until the first request is answered; its bytes may be on their way.
+    fn is_new(&self) -> bool {
+        self.since.load(Ordering::Relaxed) == 0 && !self.resting.load(Ordering::Relaxed)
     }
 
     fn heard(&self) {
@@ -90,13 +103,15 @@ impl Line {
 /// All connections.
 pub(crate) struct Lines {
     tasks: JoinSet<()>,
+    /// Those that are served; the other tasks tell that there is no room.
     open: HashMap<Id, (Arc<Line>, AbortHandle)>,
     most: usize,
+    most_farewells: usize,
 }
 
 impl Lines {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { tasks: JoinSet::new(), open: HashMap::new(), most }
+    pub(crate) fn new(most: usize, most_farewells: usize) -> Self {
+        Self { tasks: JoinSet::new(), open: HashMap::new(), most, most_farewells }
     }
 
     /// Makes room if it must; the line for one more connection, or none.
@@ -113,12 +128,28 @@ impl Lines {
         self.open.insert(handle.id(), (line, handle));
     }
 
+    /// Tells somebody that there is no room, if there is room for that.
+    pub(crate) fn tell(&mut self, farewell: impl Future<Output = ()> + Send + 'static) {
+        if self.can_tell() {
+            self.tasks.spawn(farewell);
+        }
+    }
+
+    fn can_tell(&self) -> bool {
+        self.tasks.len() - self.open.len() < self.most_farewells
+    }
+
     /// Closes the connection that waited longest without a request.
     pub(crate) fn give_up_one(&mut self) -> bool {
         let waited =
             |(id, (line, _)): (&Id, &(Arc<Line>, AbortHandle))| Some((line.waited()?, *id));
         let Some((_, id)) = self.open.iter().filter_map(waited).max() else { return false };
-        self.close(id);
+        let can_tell = self.can_tell();
+        match self.open.remove(&id) {
+            Some((line, _)) if can_tell && line.is_new() => line.given_up.notify_one(),
+            Some((_, handle)) => handle.abort(),
+            None => return false,
+        }
         true
     }
 
@@ -208,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_one_that_waited_longest_goes_and_a_busy_one_never() {
-        let mut lines = Lines::new(2);
+        let mut lines = Lines::new(2, 0);
         let mut begun = Vec::new();
         for _ in 0..2 {
             let line = lines.admit().expect("room");
@@ -226,6 +257,22 @@ mod tests {
         assert!(lines.admit().is_none(), "a busy connection was given up");
         begun[0].end();
         assert!(lines.admit().is_some());
+    }
+
+    #[tokio::test]
+    async fn one_that_goes_before_its_first_request_is_told_while_there_is_room_for_that() {
+        let mut lines = Lines::new(1, 1);
+        for told in [true, false] {
+            let line = lines.admit().expect("room");
+            let own = Arc::clone(&line);
+            lines.run(line, async move {
+                own.given_up().await;
+                std::future::pending::<()>().await;
+            });
+            assert!(lines.admit().is_some());
+            let ended = tokio::time::timeout(Duration::from_millis(50), lines.ended()).await;
+            assert_eq!(ended.is_err(), told, "cut off: {ended:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,6 @@ use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::current::Current;
 use crate::guard::Guard;
@@ -55,7 +55,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     let streams = STREAMS.min(most / 3);
     let door = Arc::new(Door::new(Arc::clone(&proxy), guard, streams));
     let (stopping, stopped) = watch::channel(false);
-    let (mut lines, mut farewells) = (Lines::new(most), JoinSet::new());
+    let mut lines = Lines::new(most, most_farewells);
     let mut sweep = tokio::time::interval(SWEEP);
     tokio::pin!(stop);
     loop {
@@ -63,8 +63,10 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
             accepted = listener.accept() => match accepted {
                 Ok(socket) => match lines.admit() {
                     Some(line) => admit(socket, line, &mut lines, &door, &stopped),
-                    None if farewells.len() < most_farewells => drop(farewells.spawn(turn_away(socket))),
-                    None => drop(socket),
+                    None => match socket {
+                        Socket::Tcp(socket) => lines.tell(turn_away(socket)),
+                        Socket::Unix(socket) => lines.tell(turn_away(socket)),
+                    },
                 },
                 Err(e) => {
                     tracing::warn!("Cannot accept a connection: {e}.");
@@ -73,7 +75,6 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
                 }
             },
             true = lines.ended() => {}
-            Some(_) = farewells.join_next() => {}
             _ = sweep.tick() => lines.sweep(),
             () = &mut stop => break,
         }
@@ -134,7 +135,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     door: Arc<Door>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let line = Arc::clone(&wire.line);
+    let (line, told) = (Arc::clone(&wire.line), Arc::clone(&wire.line));
     let service = service_fn(move |request| {
         let (door, line) = (Arc::clone(&door), Arc::clone(&line));
         async move { Ok::<_, Infallible>(door.handle(request, &line).await) }
@@ -142,33 +143,31 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     let mut builder = http1::Builder::new();
     // Its time limit would close a connection that only rests; ours tell the two apart.
     builder.header_read_timeout(None).max_headers(HEADERS).max_buf_size(HEADER_BYTES);
-    let connection = builder.serve_connection(TokioIo::new(wire), service);
-    tokio::pin!(connection);
-    tokio::select! {
+    let mut connection = builder.serve_connection(TokioIo::new(wire), service);
+    let must_go = tokio::select! {
+        biased;
+        () = told.given_up() => true,
         ended = &mut connection => return log_end(ended),
-        _ = stopped.wait_for(|stopped| *stopped) => {}
+        _ = stopped.wait_for(|stopped| *stopped) => false,
+    };
+    if must_go {
+        return turn_away(connection.into_parts().io.into_inner().socket).await;
     }
-    connection.as_mut().graceful_shutdown();
+    Pin::new(&mut connection).graceful_shutdown();
     log_end(connection.await);
 }
 
 /// Says that there is no room, and waits a moment for it to be read.
-async fn turn_away(socket: Socket) {
-    async fn tell<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S) -> std::io::Result<()> {
+async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S) {
+    let tell = async {
         socket.write_all(no_room().as_bytes()).await?;
         socket.shutdown().await?;
         // Closed with a request unread, the socket would be reset and the answer lost.
         let mut buffer = [0; 4096];
         while socket.read(&mut buffer).await? > 0 {}
-        Ok(())
-    }
-    let told = async {
-        match socket {
-            Socket::Tcp(socket) => tell(socket).await,
-            Socket::Unix(socket) => tell(socket).await,
-        }
+        Ok::<_, std::io::Error>(())
     };
-    let _ = tokio::time::timeout(FAREWELL, told).await;
+    let _ = tokio::time::timeout(FAREWELL, tell).await;
 }
 
 fn log_end(ended: hyper::Result<()>) {

@@ -81,6 +81,8 @@ impl Index {
             .collect();
         texts.sort_unstable();
         let places: Map<&str, u32> = texts.iter().copied().zip(0..).collect();
+        self.words.reserve(texts.len());
+        self.postings.reserve(found.lists.iter().map(|(_, list)| list.len()).sum());
         for &text in &texts {
             let postings = found.of(text);
             let range = append(&mut self.postings, postings.iter().copied());
@@ -98,6 +100,8 @@ impl Index {
     fn add_surfaces(&mut self, documents: &[Document]) {
         let mut surfaces: Map<&str, u32> = Map::default();
         let mut seen: Set<usize> = Set::default();
+        surfaces.reserve(2 * documents.len());
+        seen.reserve(2 * documents.len());
         for document in documents {
             for (text, term) in &document.surfaces {
                 if !seen.insert(address(text)) {
@@ -159,6 +163,7 @@ impl Found<'_> {
 fn postings<'a>(documents: &'a [Document], hints: &'a Hints) -> Found<'a> {
     let averages = averages(documents);
     let mut addresses: Map<usize, usize> = Map::default();
+    addresses.reserve(2 * documents.len());
     let Found { mut places, mut lists } = Found::default();
     let mut book = |stem: &'a str, posting: Posting| {
         let known = addresses.entry(address(stem));

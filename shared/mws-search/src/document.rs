@@ -179,7 +179,7 @@ impl Analyser {
             backend: backend.map(str::to_owned),
             terms: std::mem::take(&mut self.spare.0),
             lengths: [0; FIELDS],
-            verbs: verbs::of_name(&words::plain(part)),
+            verbs: verbs::of_name(part),
             surfaces: std::mem::take(&mut self.spare.1),
         };
         self.names(&mut document, Field::Name, part);

@@ -49,8 +49,14 @@ fn of_word(word: &str) -> u16 {
 }
 
 /// The classes of the first verb in a name.
-pub(crate) fn of_name(words: &[String]) -> u16 {
-    words.iter().map(|word| of_word(word)).find(|&classes| classes != 0).unwrap_or(0)
+pub(crate) fn of_name(name: &str) -> u16 {
+    let mut classes = 0;
+    words::each(name, false, &mut |word, _| {
+        if classes == 0 {
+            classes = of_word(word);
+        }
+    });
+    classes
 }
 
 #[cfg(test)]
@@ -59,8 +65,7 @@ mod tests {
 
     #[test]
     fn the_first_verb_counts() {
-        let words = ["issue", "remove", "list"].map(str::to_owned);
-        assert_eq!(of_name(&words), DELETE);
+        assert_eq!(of_name("issue_removeList"), DELETE);
         assert_eq!(of_word("show"), 0b11);
         assert_eq!(of_word(&words::stem("deleting")), DELETE);
         assert_eq!(of_word("issue"), 0);
