@@ -178,6 +178,48 @@ fn parameters_that_no_header_can_hold_are_encoded() {
 }
 
 #[test]
+fn a_call_of_an_unlisted_tool_gets_the_headers_that_its_client_cannot_know_of() {
+    let rows = [
+        ("", r#"{"region":"\u00e4","n":1}"#, &[][..], Some("=?base64?w6Q=?=")),
+        ("", r#"{"n":1}"#, &[], None),
+        ("Mcp-Param-Region: us\n", r#"{"region":"eu"}"#, &[], Some("us")),
+        // A client that has the tool in its list is told by the upstream what it left out.
+        ("", r#"{"region":"eu"}"#, &["eu_call"], None),
+    ];
+    for (own, arguments, pins, header) in rows {
+        let stub = Stub::start(Script::new(Era::Stateless).tools(RICH));
+        let lab = Lab::with_config(&json!({"upstream": {"url": stub.url}, "pins": pins}));
+        let proxy = lab.proxy(&[]);
+        let peer = Peer::stateless(&proxy.url);
+        peer.tool_names();
+        let head = peer.head("tools/call", Some("eu_call")) + own;
+        let params = format!(r#"{{"name":"eu_call","arguments":{arguments}}}"#);
+        let body = peer.body("1", "tools/call", &params);
+        mws_tests::raw::exchange(proxy.address(), &head, body.as_bytes()).unwrap();
+        let seen = stub.seen_of("tools/call").pop().unwrap();
+        assert_eq!(seen.header("mcp-param-region"), header, "{own}{arguments} {pins:?}");
+        assert!(seen.body.contains(arguments), "{}", seen.body);
+    }
+}
+
+#[test]
+fn a_streamed_list_ends_apart_from_its_message() {
+    let list = format!(
+        r#"data: {{"jsonrpc":"2.0","id":$ID,"result":{{"resultType":"complete","tools":{RICH},"ttlMs":0,"cacheScope":"private"}}}}"#
+    );
+    let streamed = Act::Stream(vec![format!("{list}\n\n")]);
+    let stub = Stub::start(Script::new(Era::Stateless).on("tools/list", "", streamed));
+    let lab = Lab::with_config(&json!({"upstream": {"url": stub.url}, "pins": ["eu_call"]}));
+    let proxy = lab.proxy(&[]);
+    let peer = Peer::stateless(&proxy.url);
+    peer.tool_names();
+    let reply = peer.request("tools/list", &json!({}));
+    assert_eq!(reply.header("content-type"), Some("text/event-stream"));
+    assert_eq!(reply.header("content-length"), None);
+    assert!(reply.text().contains(r#""x-mcp-header":"Region""#), "{}", reply.text());
+}
+
+#[test]
 fn a_result_through_call_tool_is_byte_equal() {
     let odd =
         r#"{"content":[{"type":"hologram","n":1e2}],"z":1,"a":123456789012345678901234567890}"#;

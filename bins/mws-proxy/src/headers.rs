@@ -1,7 +1,7 @@
 //! HTTP headers on their way: what is forwarded, and what mirrors the body.
 //!
 //! Invariant: a client's credentials, cookies and origin never reach the upstream; mirror headers
-//! of an edited body are computed anew.
+//! of an edited body are computed anew, those of any other body are kept as they came.
 //! Deliberately absent: header order.
 
 use base64::Engine;
@@ -136,16 +136,25 @@ pub(crate) fn mirror_call(
         headers.remove(name);
     }
     set(headers, NAME, tool);
+    add_params(headers, schema, arguments);
+}
+
+/// Adds the `Mcp-Param-*` that a call with `arguments` needs and does not have.
+pub(crate) fn add_params(headers: &mut HeaderMap, schema: Option<&str>, arguments: Option<&str>) {
     let mut path = Vec::new();
     let mut found = Vec::new();
     // Most schemas have none, and a call should not pay for reading them.
     annotations(schema.filter(|schema| schema.contains(ANNOTATION)), &mut path, &mut found);
     for (path, header) in found {
+        let name = format!("{PARAM}{}", header.to_ascii_lowercase());
+        if headers.contains_key(&name) {
+            continue;
+        }
         let value = path.iter().try_fold(arguments.unwrap_or("{}"), |object, key| {
             json::members(object).and_then(|members| json::get(&members, key))
         });
         if let Some(value) = value.and_then(primitive) {
-            set(headers, &format!("{PARAM}{}", header.to_ascii_lowercase()), &value);
+            set(headers, &name, &value);
         }
     }
 }

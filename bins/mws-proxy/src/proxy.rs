@@ -151,14 +151,14 @@ impl Proxy {
         };
         let text = rpc::result(id, result);
         if self.upstream.streams() && reply::takes_streams(headers) {
-            return reply::stream(crate::body::full(crate::sse::message(&text)));
+            return reply::one_message(text);
         }
         reply::json(200, text)
     }
 
     async fn call(
         self: &Arc<Self>,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         message: &Message<'_>,
         id: &str,
         caller: Caller,
@@ -210,10 +210,21 @@ impl Proxy {
                 }
                 let listed = self.last_listing().names.contains(name);
                 let via = if listed { Via::Listed } else { Via::Direct };
+                if via == Via::Direct && caller.era == Era::Modern {
+                    self.add_params(&mut headers, name, arguments);
+                }
                 let call = self.open_call(ts, name, via, &caller);
                 self.forward(Outgoing::of(message, headers, caller), Some(call)).await
             }
         }
+    }
+
+    /// Adds the headers that a client cannot know of, as the tool is not in its list. One that has
+    /// the tool is to send them itself, and is refused by the upstream where it does not.
+    fn add_params(&self, headers: &mut HeaderMap, tool: &str, arguments: Option<&str>) {
+        let tools = self.shelf.last();
+        let tool = tools.as_ref().and_then(|tools| tools.catalog.get(tool));
+        headers::add_params(headers, tool.and_then(mws_catalog::Tool::input_schema), arguments);
     }
 
     /// The request that `call_tool` stands for.

@@ -116,6 +116,13 @@ pub(crate) fn stream(body: BoxBody) -> Reply {
     reply
 }
 
+/// An event stream of one message. It has no length, so that its end comes to the client apart from
+/// the message: the official Rust client forgets which headers a call needs where it sees both at once.
+pub(crate) fn one_message(text: String) -> Reply {
+    let (_, nothing) = mpsc::channel(1);
+    messages(Some(text), nothing)
+}
+
 /// An event stream of messages as they come.
 pub(crate) fn messages(first: Option<String>, rest: Receiver<String>) -> Reply {
     stream(Channel::boxed(first, rest, |text| sse::message(&text).into()))
