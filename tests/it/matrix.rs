@@ -168,6 +168,7 @@ impl Cell<'_> {
             names.collect::<Vec<_>>()
         };
         let has = names(direct);
+        let outcome: String = got.to_string().chars().take(400).collect();
         let mut got = names(got);
         let meta: Vec<_> = got.drain(..2.min(got.len())).collect();
         got.sort();
@@ -178,7 +179,7 @@ impl Cell<'_> {
         if meta == ["search_tools", "call_tool"] && got == expected {
             return Ok("ok");
         }
-        Err(format!("listed {meta:?} {got:?} instead of {expected:?}"))
+        Err(format!("listed {meta:?} {got:?} instead of {expected:?}: {outcome}"))
     }
 }
 
