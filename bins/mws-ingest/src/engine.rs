@@ -22,7 +22,7 @@ use crate::scan::Window;
 use crate::state::{Files, State, save};
 use crate::walk::{Found, Walk, shown};
 
-/// Files read ahead of the fold.
+/// Groups of files read ahead of the fold.
 const AHEAD: usize = 64;
 
 /// How much may have to be read again after an interruption.
@@ -138,7 +138,7 @@ impl<'a> Engine<'a> {
         let (sender, receiver) = crossbeam_channel::bounded(AHEAD);
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| read_all(jobs, names, threads, sender));
-            for (found, read) in receiver {
+            for (found, read) in receiver.into_iter().flatten() {
                 progress.step(found.stamp.size);
                 self.take(found, read);
                 kept.1 += 1;

@@ -43,7 +43,11 @@ pub(crate) struct FileRead {
     pub(crate) bytes: u64,
 }
 
-/// Reads all `jobs`, the largest files first, and sends each result to `done`.
+/// Bytes of files whose results are sent together: waking who takes them costs more than reading a
+/// small file.
+const TOGETHER: u64 = 4 << 20;
+
+/// Reads all `jobs`, the largest files first, and sends the results to `done`.
 ///
 /// # Errors
 /// When the threads cannot be started.
@@ -51,7 +55,7 @@ pub(crate) fn read_all(
     mut jobs: Vec<Job>,
     names: &Names,
     threads: Option<u16>,
-    done: Sender<(Found, io::Result<FileRead>)>,
+    done: Sender<Vec<(Found, io::Result<FileRead>)>>,
 ) -> Result<(), String> {
     jobs.sort_by(|a, b| {
         let size = |job: &Job| job.found.stamp.size;
@@ -63,12 +67,30 @@ pub(crate) fn read_all(
         .map_err(|e| format!("cannot start reading threads: {e}"))?;
     pool.install(|| {
         // A bridge hands out one file at a time and so keeps the order.
-        jobs.into_iter().par_bridge().for_each_init(Window::new, |window, job| {
-            let read = read_file(&job, names, window);
-            let _ = done.send((job.found, read));
+        together(jobs).into_iter().par_bridge().for_each_init(Window::new, |window, jobs| {
+            let read = |job: Job| {
+                let read = read_file(&job, names, window);
+                (job.found, read)
+            };
+            let _ = done.send(jobs.into_iter().map(read).collect());
         });
     });
     Ok(())
+}
+
+fn together(jobs: Vec<Job>) -> Vec<Vec<Job>> {
+    let (mut groups, mut size) = (Vec::<Vec<Job>>::new(), TOGETHER);
+    for job in jobs {
+        if size >= TOGETHER {
+            groups.push(Vec::new());
+            size = 0;
+        }
+        size += job.found.stamp.size;
+        if let Some(group) = groups.last_mut() {
+            group.push(job);
+        }
+    }
+    groups
 }
 
 /// Reads one file.
