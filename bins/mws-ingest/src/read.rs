@@ -66,7 +66,7 @@ pub(crate) fn read_all(
         .build()
         .map_err(|e| format!("cannot start reading threads: {e}"))?;
     pool.install(|| {
-        // A bridge hands out one file at a time and so keeps the order.
+        // A bridge hands out one group at a time and so keeps the order.
         together(jobs).into_iter().par_bridge().for_each_init(Window::new, |window, jobs| {
             let read = |job: Job| {
                 let read = read_file(&job, names, window);

@@ -1,7 +1,8 @@
 //! HTTP headers on their way: what is forwarded, and what mirrors the body.
 //!
 //! Invariant: a client's credentials, cookies and origin never reach the upstream; mirror headers
-//! of an edited body are computed anew, those of any other body are kept as they came.
+//! of an edited body are computed anew; of any other body those that came are kept, and only what
+//! its client cannot know of is added.
 //! Deliberately absent: header order.
 
 use base64::Engine;
