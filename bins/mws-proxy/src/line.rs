@@ -116,7 +116,7 @@ impl Lines {
 
     /// Makes room if it must; the line for one more connection, or none.
     pub(crate) fn admit(&mut self) -> Option<Arc<Line>> {
-        (self.open.len() < self.most || self.give_up_one()).then(Line::new)
+        (self.open.len() < self.most || self.give_up_one(self.can_tell())).then(Line::new)
     }
 
     pub(crate) fn run(
@@ -139,14 +139,14 @@ impl Lines {
         self.tasks.len() - self.open.len() < self.most_farewells
     }
 
-    /// Closes the connection that waited longest without a request.
-    pub(crate) fn give_up_one(&mut self) -> bool {
+    /// Closes the connection that waited longest without a request; to tell it so takes its
+    /// descriptor for a while longer.
+    pub(crate) fn give_up_one(&mut self, tell: bool) -> bool {
         let waited =
             |(id, (line, _)): (&Id, &(Arc<Line>, AbortHandle))| Some((line.waited()?, *id));
         let Some((_, id)) = self.open.iter().filter_map(waited).max() else { return false };
-        let can_tell = self.can_tell();
         match self.open.remove(&id) {
-            Some((line, _)) if can_tell && line.is_new() => line.given_up.notify_one(),
+            Some((line, _)) if tell && line.is_new() => line.given_up.notify_one(),
             Some((_, handle)) => handle.abort(),
             None => return false,
         }

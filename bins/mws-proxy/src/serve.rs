@@ -70,7 +70,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
                 },
                 Err(e) => {
                     tracing::warn!("Cannot accept a connection: {e}.");
-                    lines.give_up_one();
+                    lines.give_up_one(false);
                     tokio::time::sleep(PAUSE).await;
                 }
             },
