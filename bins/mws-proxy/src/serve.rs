@@ -151,7 +151,8 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         _ = stopped.wait_for(|stopped| *stopped) => false,
     };
     if must_go {
-        return turn_away(connection.into_parts().io.into_inner().socket).await;
+        let socket = connection.into_parts().io.into_inner().socket;
+        return Box::pin(turn_away(socket)).await;
     }
     Pin::new(&mut connection).graceful_shutdown();
     log_end(connection.await);
