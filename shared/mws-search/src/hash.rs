@@ -18,6 +18,19 @@ pub(crate) fn of(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// A text with its hash, to look it up in several places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hashed<'a> {
+    pub(crate) hash: u64,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Hashed<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self { text, hash: of(text) }
+    }
+}
+
 /// Multiplies and folds eight bytes at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fast(u64);
