@@ -256,10 +256,11 @@ impl Index {
         }
         for tool in hits.missed() {
             let near = rows.dot(tool as usize, row);
-            if near > NEAR_ENOUGH && weigh.vectors * near * weigh.most_factor >= best.floor {
-                let factor = self.factor(query, tool, weigh);
-                factor.into_iter().for_each(|factor| best.add(tool, weigh.vectors * near * factor));
+            if weigh.vectors * near * weigh.most_factor < best.floor || near <= NEAR_ENOUGH {
+                continue;
             }
+            let factor = self.factor(query, tool, weigh);
+            factor.into_iter().for_each(|factor| best.add(tool, weigh.vectors * near * factor));
         }
     }
 
