@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::{Map, Set};
+use crate::hash::{Hashed, Map, Set};
 
 use crate::document::{Document, FIELDS, Field};
 use crate::index::{Backend, Entry, Index, IndexWord, Options, Posting, Surface, Variant};
@@ -108,7 +108,7 @@ impl Index {
                     continue;
                 }
                 let stem = document.terms.get(*term as usize).map(|term| &*term.stem);
-                if let Some(word) = stem.and_then(|stem| self.place(stem)) {
+                if let Some(word) = stem.and_then(|stem| self.place(Hashed::of(stem))) {
                     surfaces.insert(text, word);
                 }
             }
@@ -121,7 +121,7 @@ impl Index {
     fn add_phrases(&mut self, tables: &Tables) {
         for (short, phrase) in &tables.phrases {
             let known = |stem: &String| {
-                let place = self.place(stem)?;
+                let place = self.place(Hashed::of(stem))?;
                 self.word_at(place).filter(|word| word.idf > 0.0).map(|_| place)
             };
             if let Some(words) = phrase.iter().map(known).collect() {

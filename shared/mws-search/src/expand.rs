@@ -3,18 +3,15 @@
 //! Invariant: every query word keeps its own meaning first; what may stand for it counts less.
 //! Deliberately absent: rewriting of the query.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::facts::{self, Facts};
-use crate::hash;
+use crate::hash::Hashed;
 use crate::index::{Index, Variant};
 use crate::rows::Wide;
+use crate::spelt::{JOINED, Spelt, Words};
 use crate::vectors::Meant;
 use crate::words;
 
-/// Words written together or apart.
-const JOINED: f32 = 0.9;
 /// A rare synonym must not tell more than the word that was asked for.
 const SYNONYM_IDF: f32 = 1.15;
 /// How much a word tells that nothing in the catalog can stand for.
@@ -22,9 +19,6 @@ const UNKNOWN_IDF: f32 = 3.0;
 
 /// More words than this behind a backend's name make a sentence that happens to begin with it.
 const FEW: usize = 3;
-
-/// Words of a query that are read: more are pasted data, which says nothing about a tool.
-const MOST_WORDS: usize = 120;
 
 /// A query, ready to be ranked.
 #[derive(Debug, Default)]
@@ -68,24 +62,6 @@ pub(crate) struct Scored {
     pub(crate) worth: f32,
 }
 
-/// A word as the query spells it.
-struct Spelt<'a> {
-    text: &'a str,
-    stem: Cow<'a, str>,
-    /// The stem's place in the index.
-    place: Option<u32>,
-    facts: Facts,
-    stem_facts: Facts,
-    /// Part of a backend's name.
-    names_backend: bool,
-}
-
-/// What some words from `at` on may stand for together.
-struct Together {
-    words: Range<usize>,
-    variant: Variant,
-}
-
 impl Query {
     /// Looks in one backend only.
     pub(crate) fn restrict(&mut self, backend: u32) {
@@ -119,36 +95,33 @@ impl Query {
 }
 
 impl Index {
-    pub(crate) fn expand(&self, text: &str) -> Query {
-        let (buffer, places) = self.split(text);
+    pub(crate) fn expand(&self, words: &Words) -> Query {
+        let (text, places) = self.as_written(words);
         let mut spelt: Vec<Spelt<'_>> =
-            places.into_iter().filter_map(|at| Some(self.spell(buffer.get(at)?))).collect();
+            places.into_iter().filter_map(|at| Some(self.spell(text.get(at)?))).collect();
         let mut query = Query { backends: self.name_backends(&mut spelt), ..Query::default() };
+        query.words.reserve(spelt.len());
+        query.variants.reserve(2 * spelt.len());
         let together = self.together(&spelt);
         let is_foreign = spelt.iter().any(|word| word.stem_facts.is_foreign);
         let says_nothing = |word: &Spelt<'_>| word.facts.is_stop || is_foreign && word.is_filler();
         let is_hollow = spelt.iter().all(says_nothing);
-        let mut meant = Vec::new();
+        let (mut meant, mut done) = (Vec::with_capacity(spelt.len()), Vec::new());
         for (at, word) in spelt.iter().enumerate() {
             if !is_hollow && says_nothing(word) {
-                meant.push(Meant::Word(word.text));
+                meant.push(Meant::Word(word.word));
                 continue;
             }
-            query.verbs |= word.facts.verbs | word.stem_facts.verbs;
-            let first = query.words.len();
             let extra = together.iter().filter(|t| t.words.contains(&at)).map(|t| t.variant);
-            self.add_entries(word, &extra.collect::<Vec<_>>(), &mut query);
-            let entries = query.words.get(first..).unwrap_or_default();
-            if word.stem_facts.is_foreign || word.stem_facts.is_short {
-                let others = entries.iter().filter_map(|entry| query.best_other(entry));
-                meant.extend(others.map(|other| Meant::Place(other.word)));
-            } else {
-                let guess = entries.first().and_then(|entry| query.variants(entry).first());
-                meant.push(
-                    guess.map_or(Meant::Word(word.text), |v| Meant::WordOr(word.text, v.word)),
-                );
+            let extra: Vec<Variant> = extra.collect();
+            let before = done.iter().find(|(other, _)| extra.is_empty() && *other == word.word);
+            if let Some((_, range)) = before {
+                meant.extend_from_within(Range::clone(range));
+                continue;
             }
-            query.keep_new(first);
+            let start = meant.len();
+            self.add_word(word, &extra, &mut query, &mut meant);
+            done.extend(extra.is_empty().then_some((word.word, start..meant.len())));
         }
         query.row = self.vectors.as_ref().and_then(|vectors| vectors.of_words(&meant));
         let others = query.words.iter().filter(|word| !word.names_backend).count();
@@ -157,92 +130,27 @@ impl Index {
         query
     }
 
-    /// The words of a query as one text, and where they are in it; one that case would split stays
-    /// whole where tools write it so.
-    fn split(&self, text: &str) -> (String, Vec<Range<usize>>) {
-        let (mut buffer, mut places) = (String::with_capacity(2 * text.len()), Vec::new());
-        let (mut seen, mut covered) = (0, 0);
-        words::each(text, true, &mut |word, whole| {
-            seen += 1;
-            if seen > MOST_WORDS {
-                return;
-            }
-            if covered > 0 {
-                covered -= word.len().min(covered);
-                return;
-            }
-            if whole && self.surface(word).is_none() {
-                return;
-            }
-            covered = if whole { word.len() } else { 0 };
-            let start = buffer.len();
-            buffer.push_str(word);
-            places.push(start..buffer.len());
-        });
-        (buffer, places)
-    }
-
-    /// Looks a word up; the stems of the catalog's words are known.
-    fn spell<'a>(&'a self, text: &'a str) -> Spelt<'a> {
-        let known = self.surface(text).and_then(|place| Some((self.word_at(place)?, place)));
-        let (stem, place) = match known {
-            Some((word, place)) => (Cow::Borrowed(word.text.as_str()), Some(place)),
-            None => {
-                let stem = words::stem(text);
-                let place = self.place(&stem);
-                (stem, place)
-            }
-        };
-        let facts = facts::of(text);
-        let stem_facts = if stem == text { facts } else { facts::of(&stem) };
-        Spelt { text, stem, place, facts, stem_facts, names_backend: false }
-    }
-
-    /// Backends whose names stand in the query; marks the words that name them.
-    fn name_backends(&self, spelt: &mut [Spelt<'_>]) -> Vec<u32> {
-        let mut backends = Vec::new();
-        for at in 0..spelt.len() {
-            let places = spelt.get(at).and_then(|word| self.lookup.backends.get(&*word.stem));
-            for &place in places.into_iter().flatten() {
-                let Some(backend) = self.backends.get(place as usize) else { continue };
-                let Some(words) = spelt.get_mut(at..at + backend.core.len()) else { continue };
-                if words.iter().zip(&backend.core).all(|(word, core)| word.stem == *core) {
-                    backends.push(place);
-                    words.iter_mut().for_each(|word| word.names_backend = true);
-                }
-            }
+    /// Adds what a word of the query may be found by, and what it means.
+    fn add_word<'a>(
+        &self,
+        word: &Spelt<'a>,
+        extra: &[Variant],
+        query: &mut Query,
+        meant: &mut Vec<Meant<'a>>,
+    ) {
+        query.verbs |= word.facts.verbs | word.stem_facts.verbs;
+        let first = query.words.len();
+        self.add_entries(word, extra, query);
+        let entries = query.words.get(first..).unwrap_or_default();
+        if word.stem_facts.is_foreign || word.stem_facts.is_short {
+            let others = entries.iter().filter_map(|entry| query.best_other(entry));
+            meant.extend(others.map(|other| Meant::Place(other.word)));
+        } else {
+            let guess = entries.first().and_then(|entry| query.variants(entry).first());
+            let own = Meant::Word(word.word);
+            meant.push(guess.map_or(own, |guess| Meant::WordOr(word.word, guess.word)));
         }
-        backends.sort_unstable();
-        backends.dedup();
-        backends
-    }
-
-    /// What neighbours may stand for together: a word written apart, or a phrase.
-    fn together(&self, spelt: &[Spelt<'_>]) -> Vec<Together> {
-        let mut found = Vec::new();
-        let mut text = String::new();
-        for length in [2, 3] {
-            for (at, words) in spelt.windows(length).enumerate() {
-                let mut add = |variant| found.push(Together { words: at..at + length, variant });
-                text.clear();
-                words.iter().for_each(|word| text.push_str(word.text));
-                if let Some(word) = self.surface(&text) {
-                    add(Variant { word, weight: JOINED });
-                }
-                let first = words.first().map_or(0, |word| hash::of(&word.stem));
-                if !self.lookup.openers.contains(&first) {
-                    continue;
-                }
-                text.clear();
-                for (at, word) in words.iter().enumerate() {
-                    text.push_str(if at == 0 { "" } else { " " });
-                    text.push_str(&word.stem);
-                }
-                let phrase = self.place(&text).and_then(|place| self.word_at(place));
-                phrase.into_iter().flat_map(|word| self.variants(word)).for_each(|&v| add(v));
-            }
-        }
-        found
+        query.keep_new(first);
     }
 
     /// Adds one word, or the several words that a short or joined form stands for.
@@ -257,30 +165,31 @@ impl Index {
         if let Some(place) = word.place {
             return self.add_entry(place, extra, word.names_backend, query);
         }
-        if let Some((left, right)) = self.halves(word.text).filter(|_| extra.is_empty()) {
+        if let Some((left, right)) = self.halves(word.word.text).filter(|_| extra.is_empty()) {
             for part in [left, right] {
                 self.add_entry(part, &[], word.names_backend, query);
             }
             return;
         }
-        let variants = self.guesses(word.text, extra);
-        let key = Key::Unknown(hash::of(&word.stem));
+        let variants = self.guesses(word.word, extra);
+        let key = Key::Unknown(word.stem_hash);
         self.add(key, &variants, &[], word.names_backend, query);
     }
 
     /// What a word that no tool has may stand for.
-    fn guesses(&self, word: &str, extra: &[Variant]) -> Vec<Variant> {
+    fn guesses(&self, word: Hashed<'_>, extra: &[Variant]) -> Vec<Variant> {
         let mut variants = extra.to_vec();
-        if let Some(letters) = words::letters(word).and_then(|letters| self.surface(letters)) {
+        let letters = words::letters(word.text).map(Hashed::of);
+        if let Some(letters) = letters.and_then(|letters| self.surface(letters)) {
             variants.push(Variant { word: letters, weight: JOINED });
         }
         if variants.is_empty() {
-            variants = self.begun(word);
+            variants = self.begun(word.text);
         }
         let vectors = self.vectors.as_ref();
         match vectors.and_then(|vectors| Some(vectors.neighbours(&vectors.of_word(word)?))) {
             Some(near) => variants.extend(near),
-            None if variants.is_empty() => variants = self.misspelt(word),
+            None if variants.is_empty() => variants = self.misspelt(word.text),
             None => {}
         }
         variants
@@ -319,14 +228,6 @@ impl Index {
         query.variants.truncate(start + length);
         let variants = start..start + length;
         query.words.push(QueryWord { idf, names_backend: named, variants, key });
-    }
-}
-
-impl Spelt<'_> {
-    /// Whether this is what joins the words of a query in another language: articles, and pairs of
-    /// characters across the border of two words.
-    fn is_filler(&self) -> bool {
-        self.facts.is_foreign_stop || self.place.is_none() && words::is_pair(self.text)
     }
 }
 

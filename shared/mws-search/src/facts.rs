@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use crate::hash::Map;
+use crate::hash::{self, Hashed, Map};
 use crate::{tables, verbs, words};
 
 /// What is known of a word, or of a stem.
@@ -24,9 +24,12 @@ pub(crate) struct Facts {
 }
 
 /// What is known of a word in lower case, or of a stem.
-pub(crate) fn of(word: &str) -> Facts {
-    static FACTS: LazyLock<Map<String, Facts>> = LazyLock::new(all);
-    FACTS.get(word).copied().unwrap_or_default()
+pub(crate) fn of(word: Hashed<'_>) -> Facts {
+    static FACTS: LazyLock<Map<u64, (String, Facts)>> = LazyLock::new(|| {
+        all().into_iter().map(|(word, facts)| (hash::of(&word), (word, facts))).collect()
+    });
+    let known = FACTS.get(&word.hash).filter(|(known, _)| known == word.text);
+    known.map_or_else(Facts::default, |(_, facts)| *facts)
 }
 
 fn all() -> Map<String, Facts> {
@@ -55,10 +58,12 @@ mod tests {
 
     #[test]
     fn words_of_every_kind_are_known() {
+        let of = |word| of(Hashed::of(word));
         assert!(of("please").is_stop && !of("plea").is_stop);
         assert!(of("und").is_foreign_stop && !of("und").is_stop);
         assert!(of("loschen").is_foreign && of("repo").is_short);
         assert_ne!(of("delet").verbs & verbs::DELETE, 0);
         assert_eq!(of("umbrella"), Facts::default());
+        assert!(all().iter().all(|(word, facts)| of(word) == *facts));
     }
 }

@@ -3,11 +3,9 @@
 //! Invariant: an exact name is never outranked and a bare backend name lists that backend.
 //! Deliberately absent: reply texts.
 
-use std::borrow::Cow;
-
 use crate::hash::Set;
-
 use crate::index::Index;
+use crate::spelt::Words;
 use crate::{spelling, words};
 
 /// Names like a wrong one that are put first.
@@ -71,17 +69,19 @@ impl Index {
                 None => found(Kind::Overview, Vec::new()),
             };
         }
-        if let Some(tools) = self.exact(query) {
+        let folded = words::fold(query);
+        if let Some(tools) = self.exact_folded(query, &folded) {
             return found(Kind::Exact, tools);
         }
         let (named, all) = self.names_within(query);
         if all {
             return found(Kind::Exact, named);
         }
-        if let Some(tools) = self.whole_backend(query).filter(|_| backend.is_none()) {
+        let words = Words::of(query);
+        if let Some(tools) = self.whole_backend(&folded, &words).filter(|_| backend.is_none()) {
             return found(Kind::Backend, tools);
         }
-        self.ranked(query, backend, named, limit)
+        self.ranked(query, &words, backend, named, limit)
     }
 
     /// The place of a backend, by its name in any case.
@@ -89,8 +89,15 @@ impl Index {
         self.lookup.backend_names.get(&words::fold(name.trim())).copied()
     }
 
-    fn ranked(&self, text: &str, backend: Option<u32>, named: Vec<u32>, limit: usize) -> Found {
-        let mut query = self.expand(text);
+    fn ranked(
+        &self,
+        text: &str,
+        words: &Words,
+        backend: Option<u32>,
+        named: Vec<u32>,
+        limit: usize,
+    ) -> Found {
+        let mut query = self.expand(words);
         if let Some(backend) = backend {
             query.restrict(backend);
         }
@@ -149,11 +156,20 @@ impl Index {
     /// The tools of that name. A single plain word that several backends use as a name is no name
     /// but a word.
     fn exact(&self, query: &str) -> Option<Vec<u32>> {
+        self.exact_folded(query, &words::fold(query))
+    }
+
+    /// The same, for a query that has been folded.
+    fn exact_folded(&self, query: &str, folded: &str) -> Option<Vec<u32>> {
         // As the overview marks a listed tool, and as clients name the tools of a server.
-        let query = query.trim_end_matches('*');
-        let inner = query.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        let query = inner.map_or(query, |(_, name)| name);
-        let tools = self.named(&words::fold(query));
+        let bare = query.trim_end_matches('*');
+        let inner = bare.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let bare = inner.map_or(bare, |(_, name)| name);
+        let tools = match bare == query {
+            true => self.named(folded),
+            false => self.named(&words::fold(bare)),
+        };
+        let query = bare;
         let full = |&tool: &u32| self.name(tool) == Some(query);
         if let Some(tool) = tools.iter().copied().find(full) {
             return Some(vec![tool]);
@@ -162,16 +178,11 @@ impl Index {
         (tools.len() == 1 || !plain && !tools.is_empty()).then_some(tools)
     }
 
-    fn whole_backend(&self, query: &str) -> Option<Vec<u32>> {
-        if let Some(&place) = self.lookup.backend_names.get(&words::fold(query)) {
-            return self.backends.get(place as usize).map(|backend| backend.tools.clone());
-        }
-        let words = words::plain(query);
-        let stems: Vec<Cow<'_, str>> = words.iter().map(|word| words::stem(word)).collect();
-        let places = self.lookup.backends.get(&**stems.first()?)?;
-        let mut named = places.iter().filter_map(|&place| self.backends.get(place as usize));
-        let backend = named.find(|backend| backend.core == stems)?;
-        named.all(|other| other.core != stems).then(|| backend.tools.clone())
+    /// The tools of a backend of which the query says nothing but the name.
+    fn whole_backend(&self, folded: &str, words: &Words) -> Option<Vec<u32>> {
+        let named = self.lookup.backend_names.get(folded).copied();
+        let place = named.or_else(|| self.backend_of_stems(words))?;
+        self.backends.get(place as usize).map(|backend| backend.tools.clone())
     }
 }
 

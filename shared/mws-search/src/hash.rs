@@ -18,6 +18,19 @@ pub(crate) fn of(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// A text with its hash, to look it up in several places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hashed<'a> {
+    pub(crate) hash: u64,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Hashed<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self { text, hash: of(text) }
+    }
+}
+
 /// Multiplies and folds eight bytes at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fast(u64);
@@ -35,11 +48,7 @@ impl Hasher for Fast {
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(rest) {
-            *to = *from;
-        }
-        self.mix(u64::from_le_bytes(last) ^ (bytes.len() as u64) << 56);
+        self.mix(last(rest) ^ (bytes.len() as u64) << 56);
     }
 
     fn write_u8(&mut self, byte: u8) {
@@ -63,10 +72,30 @@ impl Hasher for Fast {
     }
 }
 
+/// Up to seven bytes as a number; read as two overlapping pieces, as most words are short.
+fn last(bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (length - 4));
+        return u64::from(u32::from_le_bytes(*first)) | last;
+    }
+    let byte = |at: usize| bytes.get(at).map_or(0, |&byte| u64::from(byte) << (8 * at));
+    byte(0) | byte(1) | byte(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::hash::Hash;
+
+    #[test]
+    fn the_last_bytes_are_read_as_they_stand() {
+        for length in 0..8 {
+            let mut bytes = [0; 8];
+            (0..length).for_each(|at| bytes[at] = 0x81 + at as u8);
+            assert_eq!(last(&bytes[..length]), u64::from_le_bytes(bytes));
+        }
+    }
 
     #[test]
     fn keys_spread_over_all_bits() {

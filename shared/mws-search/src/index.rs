@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hash::{self, Map, Set};
+use crate::hash::{self, Hashed, Map, Set};
 
 use mws_catalog::{Backends, Catalog};
 use xxhash_rust::xxh3::xxh3_64;
@@ -72,8 +72,8 @@ pub(crate) struct Lookup {
     pub(crate) openers: Set<u64>,
     /// Folded name of a backend → its place.
     pub(crate) backend_names: Map<String, u32>,
-    /// First stem of a backend's name → backends.
-    pub(crate) backends: Map<String, Vec<u32>>,
+    /// Hash of the first stem of a backend's name → backends.
+    pub(crate) backends: Map<u64, Vec<u32>>,
     /// Hash of a folded name, or of one without backend, and the tool; sorted.
     pub(crate) names: Vec<(u64, u32)>,
     /// Hash of a surface → its place.
@@ -184,9 +184,9 @@ impl Index {
     }
 
     /// The place of a word.
-    pub(crate) fn place(&self, text: &str) -> Option<u32> {
-        let place = *self.lookup.words.get(&hash::of(text))?;
-        self.word_at(place).filter(|word| word.text == text).map(|_| place)
+    pub(crate) fn place(&self, word: Hashed<'_>) -> Option<u32> {
+        let place = *self.lookup.words.get(&word.hash)?;
+        self.word_at(place).filter(|known| known.text == word.text).map(|_| place)
     }
 
     pub(crate) fn word_at(&self, word: u32) -> Option<&IndexWord> {
@@ -201,10 +201,11 @@ impl Index {
         slice(&self.variants, word.variants)
     }
 
-    pub(crate) fn surface(&self, text: &str) -> Option<u32> {
-        let place = *self.lookup.surfaces.get(&hash::of(text))?;
-        let surface = self.surfaces.get(place as usize).filter(|surface| surface.text == text)?;
-        Some(surface.word)
+    /// The place of the stem of a word that tools have.
+    pub(crate) fn surface(&self, word: Hashed<'_>) -> Option<u32> {
+        let place = *self.lookup.surfaces.get(&word.hash)?;
+        let known = self.surfaces.get(place as usize).filter(|known| known.text == word.text)?;
+        Some(known.word)
     }
 
     /// Words by their hashes.
@@ -220,7 +221,7 @@ impl Index {
         for (place, backend) in (0..).zip(&self.backends) {
             lookup.backend_names.entry(words::fold(&backend.name)).or_insert(place);
             if let Some(first) = backend.core.first() {
-                lookup.backends.entry(first.clone()).or_default().push(place);
+                lookup.backends.entry(hash::of(first)).or_default().push(place);
             }
         }
         for (place, tool) in (0..).zip(&self.tools) {

@@ -20,6 +20,8 @@ const SAME_VERB: f32 = 1.1;
 const UNASKED_DELETE: f32 = 0.75;
 const VERBLESS_DELETE: f32 = 0.9;
 const IN_BACKEND: f32 = 2.5;
+/// Tools whose words score this share of the best are looked at first.
+const LIKELY: f32 = 0.5;
 /// What all but the last can make of a score together, and a little more for rounding.
 const MOST_FACTORS: f32 = (1.0 + NAME_BONUS) * ADJACENT * SAME_VERB * 1.001;
 
@@ -97,6 +99,7 @@ impl Hits {
         self.all.get(*self.slots.get(tool as usize)? as usize)
     }
 
+    /// What was found in a tool, which may be nothing yet; `None` for one that is not in the catalog.
     fn get_mut(&mut self, tool: u32) -> Option<&mut Hit> {
         let slot = self.slots.get_mut(tool as usize)?;
         if *slot == 0 {
@@ -104,6 +107,15 @@ impl Hits {
             self.all.push(Hit { tool, ..Hit::default() });
         }
         self.all.get_mut(*slot as usize)
+    }
+
+    fn found(&self) -> &[Hit] {
+        self.all.get(1..).unwrap_or_default()
+    }
+
+    /// Tools in which nothing was found.
+    fn missed(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.slots).filter(|(_, slot)| **slot == 0).map(|(tool, _)| tool)
     }
 }
 
@@ -117,19 +129,20 @@ pub(crate) struct Scores {
 struct Best<'a> {
     tools: Vec<(u32, f32)>,
     limit: usize,
+    /// What a tool must reach to come in.
+    floor: f32,
     index: &'a Index,
 }
 
-impl Best<'_> {
-    /// What a tool must reach to come in.
-    fn floor(&self) -> f32 {
-        let last = self.tools.last().filter(|_| self.tools.len() >= self.limit);
-        last.map_or(f32::NEG_INFINITY, |last| last.1)
+impl<'a> Best<'a> {
+    fn new(limit: usize, index: &'a Index) -> Self {
+        let tools = Vec::with_capacity(limit.min(index.tools.len()) + 1);
+        Self { tools, limit, floor: f32::NEG_INFINITY, index }
     }
 
     fn add(&mut self, tool: u32, score: f32) {
         let entry = (tool, score);
-        if score < self.floor() {
+        if score < self.floor || self.limit == 0 {
             return;
         }
         let is_full = self.tools.len() >= self.limit;
@@ -139,6 +152,9 @@ impl Best<'_> {
         let at = self.tools.partition_point(|other| self.order(other, &entry).is_lt());
         self.tools.insert(at, entry);
         self.tools.truncate(self.limit);
+        if let Some(last) = self.tools.get(self.limit - 1) {
+            self.floor = last.1;
+        }
     }
 
     fn order(&self, a: &(u32, f32), b: &(u32, f32)) -> Ordering {
@@ -158,19 +174,27 @@ struct Weigh {
     inside: bool,
     /// What a perfect cosine adds. Long queries name so much that their sum says little.
     vectors: f32,
+    /// What a cosine adds at most: none is above 1, but for what rounding adds.
+    most_vectors: f32,
+    /// What naming backends multiplies a score by at most.
+    most_factor: f32,
 }
 
 impl Weigh {
-    fn new(query: &Query, inside: bool) -> Self {
+    fn new(query: &Query, inside: bool, has_vectors: bool) -> Self {
         let total = query.words.iter().map(|word| word.idf).sum::<f32>().max(f32::MIN_POSITIVE);
         let asked = query.words.iter().filter(|word| !word.names_backend).count() as f32;
         let vectors = VECTOR_SHARE * (FEW_WORDS / query.words.len().max(1) as f32).min(1.0);
-        Self { total, full: FULL_SCORE * total, asked, inside, vectors }
+        let most_vectors = if has_vectors { vectors * 1.05 } else { 0.0 };
+        let most_factor = if inside { IN_BACKEND } else { 1.0 };
+        let full = FULL_SCORE * total;
+        Self { total, full, asked, inside, vectors, most_vectors, most_factor }
     }
 
-    /// No cosine is above 1, but for what rounding adds.
-    fn most_vectors(&self) -> f32 {
-        self.vectors * 1.05
+    /// What the words of a tool must score lest it is neither the best by them nor comes in at all.
+    fn bar(&self, top: f32, floor: f32) -> f32 {
+        let to_come_in = (floor / self.most_factor - self.most_vectors) * self.full;
+        top.min(to_come_in) / MOST_FACTORS
     }
 }
 
@@ -190,33 +214,24 @@ impl Index {
         for (number, word) in (1..).zip(&query.words) {
             self.collect(number, word, query.variants(word), hits);
         }
-        let weigh = Weigh::new(query, self.inside(query, hits));
-        let mut best = Best { tools: Vec::new(), limit, index: self };
-        let mut top = 0.0_f32;
         let rows = self.vectors.as_ref().map(|vectors| &vectors.tools).zip(query.row.as_ref());
-        for hit in hits.all.iter().skip(1) {
-            let Some(factor) = self.factor(query, hit.tool, &weigh) else {
-                top = top.max(self.total(query, hit, &weigh));
-                continue;
-            };
-            // What is neither the best by its words nor comes in at its best is passed over.
-            let most = hit.score() * MOST_FACTORS;
-            if most < top && (most / weigh.full + weigh.most_vectors()) * factor < best.floor() {
-                continue;
-            }
-            let lexical = self.total(query, hit, &weigh);
-            top = top.max(lexical);
-            let lexical = lexical / weigh.full;
-            let Some((rows, row)) = rows else {
-                best.add(hit.tool, lexical * factor);
-                continue;
-            };
-            if (lexical + weigh.most_vectors()) * factor < best.floor() {
-                continue;
-            }
-            let near = rows.dot(hit.tool as usize, row);
-            if lexical > 0.0 || near > NEAR_ENOUGH {
-                best.add(hit.tool, (lexical + weigh.vectors * near) * factor);
+        let weigh = Weigh::new(query, self.inside(query, hits), rows.is_some());
+        let mut best = Best::new(limit, self);
+        let (mut top, mut bar) = (0.0_f32, f32::NEG_INFINITY);
+        // The likely ones first: what they score spares a closer look at most others.
+        let likely = hits.found().iter().map(Hit::score).fold(0.0, f32::max) * LIKELY;
+        for is_likely in [true, false] {
+            for hit in hits.found() {
+                let score = hit.score();
+                if score < bar || (score >= likely) != is_likely {
+                    continue;
+                }
+                let lexical = self.total(query, hit, &weigh);
+                top = top.max(lexical);
+                if let Some(factor) = self.factor(query, hit.tool, &weigh) {
+                    add(hit.tool, lexical / weigh.full, factor, rows, &weigh, &mut best);
+                }
+                bar = weigh.bar(top, best.floor);
             }
         }
         if let Some((rows, row)) = rows {
@@ -236,18 +251,17 @@ impl Index {
         hits: &Hits,
         best: &mut Best<'_>,
     ) {
-        let most = if weigh.inside { IN_BACKEND } else { 1.0 };
-        if weigh.most_vectors() * most < best.floor() {
+        if weigh.most_vectors * weigh.most_factor < best.floor {
             return;
         }
-        rows.each(row, &mut |at, near| {
-            let fresh = hits.slots.get(at) == Some(&0);
-            if near > NEAR_ENOUGH && fresh && weigh.vectors * near * most >= best.floor() {
-                let tool = u32::try_from(at).unwrap_or(u32::MAX);
-                let factor = self.factor(query, tool, weigh);
-                factor.into_iter().for_each(|factor| best.add(tool, weigh.vectors * near * factor));
+        for tool in hits.missed() {
+            let near = rows.dot(tool as usize, row);
+            if weigh.vectors * near * weigh.most_factor < best.floor || near <= NEAR_ENOUGH {
+                continue;
             }
-        });
+            let factor = self.factor(query, tool, weigh);
+            factor.into_iter().for_each(|factor| best.add(tool, weigh.vectors * near * factor));
+        }
     }
 
     /// What the query's naming of backends multiplies a tool's score by; `None` keeps it out.
@@ -270,7 +284,10 @@ impl Index {
                 if hit.word != number {
                     hit.begin(number, covered);
                 }
-                hit.best = hit.best.max(variant.worth * posting.impact);
+                let worth = variant.worth * posting.impact;
+                if worth > hit.best {
+                    hit.best = worth;
+                }
                 if posting.place > 0 && hit.named_word != number && can_be_named {
                     hit.book(posting.place, variant.weight);
                 }
@@ -317,5 +334,24 @@ impl Index {
             score *= if query.verbs == 0 { VERBLESS_DELETE } else { UNASKED_DELETE };
         }
         score
+    }
+}
+
+/// Puts a tool that has some of the words among the best.
+fn add(
+    tool: u32,
+    lexical: f32,
+    factor: f32,
+    rows: Option<(&Rows, &Wide)>,
+    weigh: &Weigh,
+    best: &mut Best<'_>,
+) {
+    let Some((rows, row)) = rows else { return best.add(tool, lexical * factor) };
+    if (lexical + weigh.most_vectors) * factor < best.floor {
+        return;
+    }
+    let near = rows.dot(tool as usize, row);
+    if lexical > 0.0 || near > NEAR_ENOUGH {
+        best.add(tool, (lexical + weigh.vectors * near) * factor);
     }
 }

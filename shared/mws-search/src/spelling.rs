@@ -3,6 +3,7 @@
 //! Invariant: only words of the catalog come back. Deliberately absent: repair of words that are in
 //! the catalog, however rare.
 
+use crate::hash::Hashed;
 use crate::index::{Index, Surface, Variant};
 
 const PREFIX: f32 = 0.55;
@@ -19,7 +20,7 @@ impl Index {
             word.char_indices().map(|(at, _)| at).filter(|&at| at > 2 && at + 3 <= word.len());
         cuts.into_iter().find_map(|at| {
             let (left, right) = word.split_at_checked(at)?;
-            Some((self.surface(left)?, self.surface(right)?))
+            Some((self.surface(Hashed::of(left))?, self.surface(Hashed::of(right))?))
         })
     }
 
@@ -45,15 +46,16 @@ impl Index {
             return Vec::new();
         }
         let most = if letters > 5 { 2 } else { 1 };
+        let bits = Bits::of(word);
         let mut found: Vec<(f32, u32)> = Vec::new();
         self.lookup.shapes.near(word, most, &mut |place| {
             let Some(Surface { text, word: other }) = self.surfaces.get(place as usize) else {
                 return;
             };
-            let like = match word.is_ascii() && text.is_ascii() {
-                true => similarity(word.as_bytes(), text.as_bytes(), most),
-                false => similarity(&letters_of(word), &letters_of(text), most),
-            };
+            let slips = bits.as_ref().and_then(|bits| bits.distance(text));
+            let slips = slips.or_else(|| distance(&letters_of(word), &letters_of(text), most));
+            let like =
+                slips.filter(|&slips| slips <= most).map(|slips| likeness(word, text, slips));
             found.extend(like.map(|like| (like, *other)));
         });
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -80,11 +82,50 @@ fn letters_of(text: &str) -> Vec<char> {
     text.chars().collect()
 }
 
-/// How like each other two words are; `None` when more slips than `most` lie between them.
-fn similarity<T: PartialEq>(word: &[T], other: &[T], most: usize) -> Option<f32> {
-    let slips = distance(word, other, most)?;
-    let share = 1.0 - slips as f32 / word.len().max(other.len()) as f32;
-    Some(if word.first() == other.first() { share } else { share * 0.8 })
+/// How like each other two words are that lie some slips apart.
+fn likeness(word: &str, other: &str, slips: usize) -> f32 {
+    let length = |word: &str| if word.is_ascii() { word.len() } else { word.chars().count() };
+    let share = 1.0 - slips as f32 / length(word).max(length(other)) as f32;
+    if word.chars().next() == other.chars().next() { share } else { share * 0.8 }
+}
+
+/// A short word of ASCII letters, as bits: where each letter stands. All its rows of the table of
+/// [`distance`] are worked out at once, each as the bits where one cell is more or less than the last.
+struct Bits {
+    places: [u64; 128],
+    length: usize,
+}
+
+impl Bits {
+    /// `None` for other words.
+    fn of(word: &str) -> Option<Self> {
+        let length = word.len();
+        let mut places = [0; 128];
+        for (at, byte) in word.bytes().enumerate() {
+            *places.get_mut(usize::from(byte))? |= 1_u64.checked_shl(u32::try_from(at).ok()?)?;
+        }
+        Some(Self { places, length })
+    }
+
+    /// As [`distance`], without a limit; `None` where the other is not ASCII.
+    fn distance(&self, other: &str) -> Option<usize> {
+        let last = 1_u64.checked_shl(u32::try_from(self.length).ok()?.checked_sub(1)?)?;
+        let (mut more, mut less) = (u64::MAX, 0_u64);
+        let (mut same, mut before) = (0_u64, 0_u64);
+        let mut slips = self.length;
+        for byte in other.bytes() {
+            let here = *self.places.get(usize::from(byte))?;
+            let swapped = ((!same & here) << 1) & before;
+            same = (((here & more).wrapping_add(more)) ^ more) | here | less | swapped;
+            let (up, down) = (less | !(same | more), same & more);
+            slips += usize::from(up & last != 0);
+            slips -= usize::from(down & last != 0);
+            let up = up << 1 | 1;
+            (more, less) = (down << 1 | !(same | up), up & same);
+            before = here;
+        }
+        Some(slips)
+    }
 }
 
 /// Insertions, losses, changes and swaps of neighbours from one word to the other, up to `most`.
@@ -142,5 +183,24 @@ mod tests {
         assert_eq!(count("abcdef", "cdef"), Some(2));
         assert_eq!(count("abcdefgh", "bcdefghi"), Some(2));
         assert_eq!(count("xabcdefgh", "bcdefghi"), None);
+    }
+
+    #[test]
+    fn slips_are_counted_alike_in_bits() {
+        // All words of few letters, so that every way to differ is among them.
+        let words: Vec<String> = (0..1000_u32)
+            .map(|n| format!("{n:b}").replace('0', "a").replace('1', "b") + &n.to_string()[..1])
+            .collect();
+        let long = "abcdefgh".repeat(8);
+        let texts = words.iter().step_by(7).map(String::as_str).chain([&*long, &long[1..], ""]);
+        for a in texts.filter(|a| !a.is_empty()) {
+            let bits = Bits::of(a).unwrap();
+            for b in words.iter().map(String::as_str).chain([&*long, &long[2..], ""]) {
+                let slips = bits.distance(b).filter(|&slips| slips <= 2);
+                assert_eq!(slips, distance(a.as_bytes(), b.as_bytes(), 2), "{a} {b}");
+            }
+        }
+        assert!(Bits::of("größe").is_none() && Bits::of(&"a".repeat(65)).is_none());
+        assert_eq!(Bits::of("grosse").unwrap().distance("größe"), None);
     }
 }

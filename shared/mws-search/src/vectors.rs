@@ -8,9 +8,10 @@ use mws_catalog::{Backends, Catalog, Tool};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::document::cut;
+use crate::hash::Hashed;
 use crate::index::{Index, Variant};
 use crate::rows::{Rows, Wide};
-use crate::{hash, words};
+use crate::words;
 
 /// Numbers in a vector.
 pub(crate) const DIMENSIONS: usize = 64;
@@ -47,9 +48,9 @@ impl Row {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meant<'a> {
     /// The word.
-    Word(&'a str),
+    Word(Hashed<'a>),
     /// The word, or this word of the catalog when the table lacks it.
-    WordOr(&'a str, u32),
+    WordOr(Hashed<'a>, u32),
     /// A word of the catalog.
     Place(u32),
 }
@@ -105,7 +106,7 @@ impl WordVectors {
 
     fn with_slots(mut self) -> Self {
         for at in 0..self.rows.len() {
-            let mut slot = self.slot(self.word(at));
+            let mut slot = self.slot(Hashed::of(self.word(at)));
             while self.slots.get(slot).is_some_and(|&taken| taken > 0) {
                 slot = (slot + 1) & (self.slots.len() - 1);
             }
@@ -116,8 +117,8 @@ impl WordVectors {
         self
     }
 
-    fn slot(&self, word: &str) -> usize {
-        hash::of(word) as usize & self.slots.len().saturating_sub(1)
+    fn slot(&self, word: Hashed<'_>) -> usize {
+        word.hash as usize & self.slots.len().saturating_sub(1)
     }
 
     /// Tells tables apart.
@@ -130,11 +131,11 @@ impl WordVectors {
         self.text.get(bound(at)..bound(at + 1).saturating_sub(1)).unwrap_or_default()
     }
 
-    pub(crate) fn find(&self, word: &str) -> Option<&Row> {
+    pub(crate) fn find(&self, word: Hashed<'_>) -> Option<&Row> {
         let mut slot = self.slot(word);
         loop {
             let place = (*self.slots.get(slot)? as usize).checked_sub(1)?;
-            if self.word(place) == word {
+            if self.word(place) == word.text {
                 return self.rows.get(place);
             }
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -143,7 +144,7 @@ impl WordVectors {
 
     fn add_text(&self, text: &str, sum: &mut Vector) {
         words::each(text, false, &mut |word, _| {
-            if let Some(row) = self.find(word) {
+            if let Some(row) = self.find(Hashed::of(word)) {
                 add(sum, row);
             }
         });
@@ -181,7 +182,7 @@ impl Index {
     fn word_rows(&self, table: &WordVectors) -> (Vec<u32>, Rows) {
         let mut sums: Vec<Option<Vector>> = vec![None; self.words.len()];
         for surface in &self.surfaces {
-            let row = table.find(&surface.text);
+            let row = table.find(Hashed::of(&surface.text));
             if let (Some(row), Some(sum)) = (row, sums.get_mut(surface.word as usize)) {
                 add(sum.get_or_insert([0.0; DIMENSIONS]), row);
             }
@@ -207,7 +208,7 @@ impl Vectors {
     }
 
     /// The direction of a word that the catalog lacks.
-    pub(crate) fn of_word(&self, word: &str) -> Option<Wide> {
+    pub(crate) fn of_word(&self, word: Hashed<'_>) -> Option<Wide> {
         let row = self.table.find(word)?;
         let mut sum = [0.0; DIMENSIONS];
         add(&mut sum, row);
@@ -296,8 +297,8 @@ mod tests {
     fn a_table_is_read_or_refused() {
         let bytes = table();
         let read = WordVectors::parse(&bytes).unwrap();
-        assert_eq!(read.find("beta").unwrap().numbers[0], 127);
-        assert!(read.find("gamma").is_none() && read.find("").is_none());
+        assert_eq!(read.find(Hashed::of("beta")).unwrap().numbers[0], 127);
+        assert!(["gamma", ""].iter().all(|word| read.find(Hashed::of(word)).is_none()));
         for end in 0..bytes.len() {
             assert_eq!(WordVectors::parse(&bytes[..end]), None);
         }

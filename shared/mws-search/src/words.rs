@@ -1,16 +1,17 @@
-//! Text to words: folding, splitting, stemming, stop words.
+//! Text to words: splitting, stemming, stop words.
 //!
 //! Invariant: tools and queries pass through the same functions, so equal text gives equal words.
 //! Deliberately absent: language detection. Scripts without spaces become pairs of characters.
 
-use crate::hash::{Map, Set};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
-use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
+
+pub(crate) use crate::fold::fold;
+use crate::fold::{is_plain, normal};
+use crate::hash::{Map, Set};
 
 /// Longer runs are hashes and encoded data, not words.
 const LONGEST: usize = 40;
@@ -40,40 +41,6 @@ pub(crate) fn stops() -> impl Iterator<Item = &'static str> {
     STOP.split_whitespace()
 }
 
-/// Lower case, without accents and compatibility forms.
-pub(crate) fn fold(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    let normal = normal(text);
-    match normal.chars().all(is_plain) {
-        true => normal.to_ascii_lowercase(),
-        false => normal.to_lowercase(),
-    }
-}
-
-/// Whether a character is its own normal form, whatever stands beside it, and has no case unless it
-/// is ASCII.
-fn is_plain(c: char) -> bool {
-    matches!(c, '\0'..='\x7f' | '\u{4e00}'..='\u{9fff}')
-}
-
-fn normal(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || text.chars().all(is_plain) {
-        return Cow::Borrowed(text);
-    }
-    let mut normal = String::with_capacity(text.len());
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (plain, others) = rest.split_at(rest.find(|c| !is_plain(c)).unwrap_or(rest.len()));
-        let (others, next) = others.split_at(others.find(is_plain).unwrap_or(others.len()));
-        normal.push_str(plain);
-        normal.extend(others.nfkd().filter(|&c| !is_combining_mark(c)).nfc());
-        rest = next;
-    }
-    Cow::Owned(normal)
-}
-
 /// Splits at everything that is neither letter nor digit and at changes of case, and calls
 /// `see(word, whole)` for every word, which is folded.
 ///
@@ -83,28 +50,33 @@ pub(crate) fn each(text: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
     if let Some(text) = plain_marks(text) {
         return each_ascii(&text, wholes, see);
     }
-    let chars: Vec<char> = normal(text).chars().collect();
-    let mut text = String::new();
-    let mut tell = |chars: &[char], whole: bool| {
-        if !chars.is_empty() && chars.len() <= LONGEST {
-            lower_into(chars, &mut text);
-            see(&text, whole);
-        }
-    };
-    let mut at = 0;
-    while at < chars.len() {
-        let class = Class::of(chars[at]);
-        let end = (at..chars.len()).find(|&i| !class.runs_on(chars[i])).unwrap_or(chars.len());
+    let text = normal(text);
+    let (mut letters, mut buffer) = (Vec::new(), String::new());
+    let mut rest = &*text;
+    while let Some(first) = rest.chars().next() {
+        let class = Class::of(first);
+        let (run, after) =
+            rest.split_at(rest.find(|c| Class::of(c) != class).unwrap_or(rest.len()));
+        rest = after;
         match class {
             Class::Other => {}
-            Class::Dense => pairs(&chars[at..end], &mut tell),
+            Class::Dense => pairs(run, see),
             Class::Word => {
-                cased(&chars[at..end], wholes, &mut tell);
-                at = after_apostrophe(&chars, end);
-                continue;
+                rest = after.get(tail(after)..).unwrap_or_default();
+                if run.is_ascii() {
+                    ascii_word(run, wholes, see);
+                    continue;
+                }
+                letters.clear();
+                letters.extend(run.chars());
+                cased(&letters, wholes, &mut |letters, whole| {
+                    if letters.len() <= LONGEST {
+                        lower_into(letters, &mut buffer);
+                        see(&buffer, whole);
+                    }
+                });
             }
         }
-        at = end;
     }
 }
 
@@ -129,24 +101,28 @@ fn each_ascii(text: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
         let start = at + start;
         let rest = bytes.get(start..).unwrap_or_default();
         let length = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(length);
-        let mut tell = |from: usize, to: usize, whole: bool| {
-            lower(text.get(start + from..start + to).unwrap_or_default(), whole, see);
-        };
-        at = start + length + ascii_tail(after);
-        if !word.iter().skip(1).any(u8::is_ascii_uppercase) {
-            tell(0, length, false);
-            continue;
-        }
-        let cuts = || (1..length).filter(|&i| is_ascii_cut(word, i));
-        if wholes && cuts().next().is_some() {
-            tell(0, length, true);
-        }
-        let mut from = 0;
-        for cut in cuts().chain([length]) {
-            tell(from, cut, false);
-            from = cut;
-        }
+        ascii_word(text.get(start..start + length).unwrap_or_default(), wholes, see);
+        at = start + length + ascii_tail(rest.get(length..).unwrap_or_default());
+    }
+}
+
+/// The words of a run of ASCII letters and digits.
+fn ascii_word(run: &str, wholes: bool, see: &mut impl FnMut(&str, bool)) {
+    let word = run.as_bytes();
+    let mut tell = |from: usize, to: usize, whole: bool| {
+        lower(run.get(from..to).unwrap_or_default(), whole, see);
+    };
+    if !word.iter().skip(1).any(u8::is_ascii_uppercase) {
+        return tell(0, word.len(), false);
+    }
+    let cuts = || (1..word.len()).filter(|&i| is_ascii_cut(word, i));
+    if wholes && cuts().next().is_some() {
+        tell(0, word.len(), true);
+    }
+    let mut from = 0;
+    for cut in cuts().chain([word.len()]) {
+        tell(from, cut, false);
+        from = cut;
     }
 }
 
@@ -178,7 +154,7 @@ fn is_ascii_cut(word: &[u8], i: usize) -> bool {
     true
 }
 
-/// How many bytes the rest of `user's` and `don't` takes, as in [`after_apostrophe`].
+/// As [`tail`].
 fn ascii_tail(after: &[u8]) -> usize {
     let Some((b'\'', rest)) = after.split_first() else { return 0 };
     let tail = rest.iter().take_while(|b| b.is_ascii_alphabetic()).count();
@@ -245,10 +221,6 @@ impl Class {
         }
         if c.is_alphanumeric() { Self::Word } else { Self::Other }
     }
-
-    fn runs_on(self, c: char) -> bool {
-        Self::of(c) == self
-    }
 }
 
 fn lower_into(chars: &[char], text: &mut String) {
@@ -261,12 +233,15 @@ fn lower_into(chars: &[char], text: &mut String) {
     }
 }
 
-fn pairs(chars: &[char], tell: &mut impl FnMut(&[char], bool)) {
-    if let [_] = chars {
-        tell(chars, false);
+/// Scripts written without spaces have no case.
+fn pairs(run: &str, see: &mut impl FnMut(&str, bool)) {
+    let second = run.chars().next().map_or(0, char::len_utf8);
+    if second == run.len() {
+        return see(run, false);
     }
-    for pair in chars.windows(2) {
-        tell(pair, false);
+    let ends = run.char_indices().skip(1).map(|(at, c)| at + c.len_utf8());
+    for ((start, _), end) in run.char_indices().zip(ends) {
+        see(run.get(start..end).unwrap_or_default(), false);
     }
 }
 
@@ -297,13 +272,14 @@ fn is_cut(chars: &[char], i: usize) -> bool {
     true
 }
 
-/// Skips the rest of `user's` and `don't`.
-fn after_apostrophe(chars: &[char], end: usize) -> usize {
-    if !matches!(chars.get(end), Some('\'' | '’')) {
-        return end;
+/// How many bytes the rest of `user's` and `don't` takes.
+fn tail(after: &str) -> usize {
+    let Some(rest) = after.strip_prefix(['\'', '\u{2019}']) else { return 0 };
+    let letters = || rest.chars().take_while(|c| c.is_alphabetic());
+    match letters().take(3).count() {
+        1 | 2 => after.len() - rest.len() + letters().map(char::len_utf8).sum::<usize>(),
+        _ => 0,
     }
-    let tail = (end + 1..chars.len()).take_while(|&i| chars[i].is_alphabetic()).count();
-    if tail > 0 && tail <= 2 { end + 1 + tail } else { end }
 }
 
 #[cfg(test)]
@@ -322,8 +298,16 @@ mod tests {
             ("user's don't o'clock", "user don o clock"),
             ("查询火车票", "查询 询火 火车 车票"),
             ("票 get天气x", "票 get 天气 x"),
+            ("（ＡＰＩ）：查票、ＧitＨub's x’天 y'天气z", "api 查票 git hub x y 天气 z"),
         ] {
             assert_eq!(plain(name).join(" "), words);
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_no_case() {
+        for c in ('\0'..=char::MAX).filter(|&c| Class::of(c) == Class::Dense) {
+            assert!(c.to_lowercase().eq([c]), "{c:?}");
         }
     }
 
