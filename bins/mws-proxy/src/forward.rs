@@ -4,6 +4,7 @@
 //! Deliberately absent: reading results, except for the outcome of a call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::header::CONTENT_TYPE;
@@ -25,6 +26,7 @@ use crate::reply::{self, Reply};
 use crate::rpc::{Era, META_CLIENT, Message};
 use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
+use crate::sse::{self, EVENT_MAX, Splitter};
 use crate::tail;
 use crate::upstream::{Http, Link, Stdio, refused_session};
 
@@ -186,7 +188,8 @@ impl Proxy {
             };
             self.note_refusal(&response, started);
             let response = tail::settled(no_page(response, out)?).await?;
-            return Ok(reply::passed(response, &out.id, call, http.timeout()));
+            let silence = silence(&out.method, http.timeout());
+            return Ok(reply::passed(response, &out.id, call, silence, &self.shelf));
         }
         Err(Fault::new(FaultKind::Http, "the upstream dropped its session twice"))
     }
@@ -238,13 +241,18 @@ impl Proxy {
         if !reply::is_stream(&parts.headers) {
             return reply::like(&parts, incoming);
         }
-        const MARK: &[u8] = b"notifications/tools/list_changed";
         let shelf = Arc::clone(&self.shelf);
+        let mut splitter = Splitter::default();
         let watch = move |seen: Seen<'_>| {
-            if let Seen::Data(data) = seen
-                && data.windows(MARK.len()).any(|window| window == MARK)
-            {
-                shelf.mark_stale();
+            let Seen::Data(data) = seen else { return };
+            splitter.push(data);
+            while let Some(event) = splitter.next_event() {
+                if sse::data(&event).is_some_and(|text| sse::says_tools_changed(&text)) {
+                    shelf.mark_stale();
+                }
+            }
+            if splitter.len() > EVENT_MAX {
+                drop(splitter.rest());
             }
         };
         reply::like(&parts, Observed::boxed(incoming, watch))
@@ -265,7 +273,15 @@ async fn to_process(
         Era::Modern => (bridge::status_of(text), text.to_owned()),
         Era::Session => (200, text.to_owned()),
     };
-    reply::from_process(pending, &out.id, call, stdio.timeout, edit).await
+    let silence = silence(&out.method, stdio.timeout);
+    reply::from_process(pending, &out.id, call, silence, edit).await
+}
+
+/// How long nothing may come for a request. What listens may have nothing to hear for as long as
+/// the client likes.
+fn silence(method: &str, limit: Duration) -> Duration {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    if method == "subscriptions/listen" { YEAR } else { limit }
 }
 
 /// The response, unless it is a page where a message was due: clients cannot read it.

@@ -38,8 +38,10 @@ pub fn sse(bytes: &[u8]) {
     let (whole, rest) = split(bytes, bytes.len().max(1));
     assert_eq!([whole.concat(), rest.clone()].concat(), bytes);
     for size in [1, 2, 7] {
-        let (events, _) = split(bytes, size);
-        assert_eq!(events, whole, "in pieces of {size}");
+        let (events, rest) = split(bytes, size);
+        assert_eq!([events.concat(), rest].concat(), bytes, "in pieces of {size}");
+        let all = |events: &[Vec<u8>]| events.iter().filter_map(|e| data(e)).collect::<Vec<_>>();
+        assert_eq!(all(&events), all(&whole), "in pieces of {size}");
     }
     for event in &whole {
         let Some(text) = data(event) else { continue };

@@ -16,7 +16,7 @@ use crate::body::{self, BoxBody, Rewritten};
 use crate::bridge;
 use crate::caller::{Caller, PROTOCOL_VERSION, SESSION_ID};
 use crate::can::Can;
-use crate::control::{Handshake, INITIALIZED, SESSION_VERSION};
+use crate::control::{Handshake, INITIALIZED, SESSION_VERSION, session_version};
 use crate::edit::Edits;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
@@ -29,7 +29,7 @@ use crate::rpc::{self, Era, Message};
 use crate::session_bridge::initialize_result;
 use crate::sse;
 use crate::stateless;
-use crate::upstream::{Http, Link, Own, Stdio, client_info, read_whole};
+use crate::upstream::{Http, Link, Own, Stdio, answer_in, client_info, read_whole};
 
 const BODY_MAX: usize = 16 * 1024 * 1024;
 /// How long a client waits for an upstream that is known.
@@ -340,7 +340,6 @@ pub(crate) enum Opened {
 pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, Fault> {
     let unfit = |why| Fault::new(FaultKind::Protocol, why);
     let message = Message::parse(initialize.as_bytes()).map_err(unfit)?;
-    let version = json::get(message.params(), "protocolVersion").and_then(json::string);
     let mut headers = HeaderMap::new();
     headers::set_kinds(&mut headers);
     let sent = http.send(Method::POST, headers.clone(), as_ours(&message).into());
@@ -352,7 +351,9 @@ pub(crate) async fn open_late(http: &Http, initialize: &str) -> Result<Opened, F
         return if refuses { Ok(Opened::Refused(fault)) } else { Err(fault) };
     }
     let id = headers::text(response.headers(), SESSION_ID).map(str::to_owned);
-    read_whole(response.into_body(), BODY_MAX).await?;
+    let answer = answer_in(response, message.id.unwrap_or("null")).await?;
+    let shaken = Message::parse(answer.as_bytes()).ok().and_then(|m| m.result);
+    let version = shaken.and_then(session_version);
     headers::set(&mut headers, PROTOCOL_VERSION, version.as_deref().unwrap_or(SESSION_VERSION));
     if let Some(id) = &id {
         headers::set(&mut headers, SESSION_ID, id);

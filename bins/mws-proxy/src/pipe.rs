@@ -20,6 +20,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::body::BoxBody;
 use crate::caller::{PROTOCOL_VERSION, SESSION_ID};
+use crate::control::session_version;
 use crate::current::Current;
 use crate::events::Events;
 use crate::headers;
@@ -164,11 +165,11 @@ impl Client {
         }
         let is_initialize = Message::parse(&body)
             .is_ok_and(|message| message.method.as_deref() == Some("initialize"));
-        if is_initialize && reply.status().is_success() {
+        let opens = is_initialize && reply.status().is_success();
+        if opens {
             self.learn(&reply, &String::from_utf8_lossy(&body));
-            tokio::spawn(Arc::clone(&self).listen());
         }
-        self.pass(reply, id.as_deref()).await;
+        self.pass(reply, id.as_deref(), opens).await;
         if let Some(id) = id {
             lock(&self.running).remove(&id);
         }
@@ -205,15 +206,19 @@ impl Client {
 
     /// Keeps the session that an answer to `initialize` opened.
     fn learn(&self, reply: &Reply, initialize: &str) {
-        let id = headers::text(reply.headers(), SESSION_ID).map(str::to_owned);
-        let message = Message::parse(initialize.as_bytes()).ok();
-        let params = message.as_ref().map(Message::params).unwrap_or_default();
-        let version = json::get(params, "protocolVersion").and_then(json::string);
-        *lock(&self.session) = Session {
-            id,
-            version: version.map(std::borrow::Cow::into_owned),
-            initialize: Some(initialize.to_owned()),
-        };
+        let mut session = lock(&self.session);
+        session.id = headers::text(reply.headers(), SESSION_ID).map(str::to_owned);
+        session.initialize = Some(initialize.to_owned());
+    }
+
+    /// Goes on in the version that the answer to `initialize` names, which may be another than was
+    /// asked for.
+    fn opened(self: &Arc<Self>, answer: &str) {
+        let result = Message::parse(answer.as_bytes()).ok().and_then(|message| message.result);
+        if let Some(version) = result.and_then(session_version) {
+            lock(&self.session).version = Some(version);
+            tokio::spawn(Arc::clone(self).listen());
+        }
     }
 
     /// Passes on what belongs to the session and to no request.
@@ -222,21 +227,26 @@ impl Client {
         map.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let reply = self.current.get().session_stream(&Method::GET, &map).await;
         if reply.status().is_success() && reply::is_stream(reply.headers()) {
-            self.pass_stream(reply.into_body()).await;
+            self.pass_stream(reply.into_body(), false).await;
         }
     }
 
-    /// Writes what a reply holds as lines.
-    async fn pass(&self, reply: Reply, id: Option<&str>) {
+    /// Writes what a reply holds as lines; `opens` is true for the answer to `initialize`.
+    async fn pass(self: &Arc<Self>, reply: Reply, id: Option<&str>, opens: bool) {
         if reply::is_stream(reply.headers()) {
-            return self.pass_stream(reply.into_body()).await;
+            return self.pass_stream(reply.into_body(), opens).await;
         }
         let status = reply.status();
         let body = reply.into_body().collect().await.map(|body| body.to_bytes());
         let text = body.ok().and_then(|body| String::from_utf8(body.to_vec()).ok());
         let text = text.filter(|text| !text.trim().is_empty());
         match (text, id) {
-            (Some(text), _) if text.trim_start().starts_with(['{', '[']) => self.write(&text),
+            (Some(text), _) if text.trim_start().starts_with(['{', '[']) => {
+                if opens {
+                    self.opened(&text);
+                }
+                self.write(&text);
+            }
             (_, Some(id)) => {
                 let what = format!("the upstream answered with HTTP {}", status.as_u16());
                 self.write(&rpc::error(Some(id), rpc::SERVER_ERROR, &what));
@@ -245,9 +255,12 @@ impl Client {
         }
     }
 
-    async fn pass_stream(&self, body: BoxBody) {
+    async fn pass_stream(self: &Arc<Self>, body: BoxBody, opens: bool) {
         let mut events = Events::of(body, EVENT_MAX);
         while let Ok(Some(text)) = events.next_message().await {
+            if opens {
+                self.opened(&text);
+            }
             self.write(&text);
         }
     }

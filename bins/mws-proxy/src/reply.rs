@@ -4,19 +4,23 @@
 //! other status for a dead server.
 //! Deliberately absent: deciding what to answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+};
 use hyper::{HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc::{self, Receiver};
 
-use crate::body::{self, BoxBody, Channel, Observed};
+use crate::body::{self, BoxBody, Channel, Observed, Seen};
 use crate::call::{CallWatch, OpenCall};
 use crate::caller::SESSION_ID;
+use crate::catalog::Shelf;
 use crate::fault::Fault;
 use crate::headers;
-use crate::rpc::{self, SERVER_ERROR};
+use crate::rpc::{self, Outcome, SERVER_ERROR};
 use crate::sse;
 use crate::tail::Answering;
 use crate::upstream::{Pending, ended};
@@ -55,19 +59,24 @@ pub(crate) fn with_session(mut reply: Reply, id: &str) -> Reply {
 /// True for a body that is an event stream.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers::text(headers, CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+    kind.is_some_and(|kind| begins_with(kind, "text/event-stream"))
 }
 
 /// True for a client that reads event streams.
 pub(crate) fn takes_streams(headers: &HeaderMap) -> bool {
     let kinds = headers::text(headers, ACCEPT);
-    kinds.is_some_and(|kinds| kinds.contains("text/event-stream"))
+    kinds.is_some_and(|kinds| kinds.to_ascii_lowercase().contains("text/event-stream"))
 }
 
 /// True for a JSON body.
 pub(crate) fn is_json(reply: &Reply) -> bool {
     let kind = headers::text(reply.headers(), CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.starts_with("application/json"))
+    kind.is_some_and(|kind| begins_with(kind, "application/json"))
+}
+
+/// Media types are the same in any letters.
+fn begins_with(kind: &str, word: &str) -> bool {
+    kind.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
 /// The upstream's response with another body.
@@ -95,11 +104,22 @@ pub(crate) fn passed(
     id: &str,
     call: Option<OpenCall>,
     silence: Duration,
+    shelf: &Arc<Shelf>,
 ) -> Reply {
     let (parts, incoming) = response.into_parts();
+    // A server may compress though nobody asked it to; such a body is not looked into.
+    if parts.headers.contains_key(CONTENT_ENCODING) {
+        let Some(mut call) = call else { return like(&parts, incoming) };
+        let watch = move |seen: Seen<'_>| {
+            if matches!(seen, Seen::End) {
+                call.finish(Outcome::Ok);
+            }
+        };
+        return like(&parts, Observed::boxed(incoming, watch));
+    }
     // Nobody waits for the end of what answers no request.
     if is_stream(&parts.headers) && id != "null" {
-        return like(&parts, Answering::boxed(incoming, id, call, silence));
+        return like(&parts, Answering::boxed(incoming, id, call, silence, Some(shelf)));
     }
     let Some(call) = call else { return like(&parts, incoming) };
     let mut watch = CallWatch::json(call);

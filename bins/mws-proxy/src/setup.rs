@@ -27,6 +27,7 @@ use crate::proxy::Proxy;
 use crate::ranks::Ranks;
 use crate::reload::Reload;
 use crate::rpc::Era;
+use crate::sse;
 use crate::streams::Streams;
 use crate::upstream::{Notices, Upstream};
 use crate::working_set;
@@ -139,7 +140,7 @@ pub(crate) fn build(
 fn watch(told: &Arc<Mutex<Weak<Shelf>>>) -> Notices {
     let told = Arc::clone(told);
     Arc::new(move |text: &str| {
-        if text.contains("notifications/tools/list_changed")
+        if sse::says_tools_changed(text)
             && let Some(shelf) = lock(&told).upgrade()
         {
             shelf.mark_stale();

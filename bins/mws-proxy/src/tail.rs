@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::body::{self, BoxBody, BoxError};
 use crate::call::OpenCall;
+use crate::catalog::Shelf;
 use crate::fault::{Fault, FaultKind};
 use crate::reply::{self, Reply};
 use crate::rpc;
@@ -61,6 +63,8 @@ pub(crate) struct Answering {
     splitter: Splitter,
     id: String,
     call: Option<OpenCall>,
+    /// Told when the upstream says here that its tools changed.
+    shelf: Option<Arc<Shelf>>,
     /// The answer has passed, or may have.
     answered: bool,
     /// Its events carry ids: a client of a session may ask for the rest elsewhere.
@@ -77,23 +81,30 @@ impl Answering {
         id: &str,
         call: Option<OpenCall>,
         silence: Duration,
+        shelf: Option<&Arc<Shelf>>,
     ) -> BoxBody {
         let (splitter, id) = (Splitter::default(), id.to_owned());
         let alarm = Box::pin(tokio::time::sleep(silence));
-        let (answered, resumable, ended) = (false, false, false);
-        Self { inner, splitter, id, call, answered, resumable, ended, silence, alarm }
+        let (answered, resumable, ended, shelf) = (false, false, false, shelf.cloned());
+        Self { inner, splitter, id, call, shelf, answered, resumable, ended, silence, alarm }
             .boxed_unsync()
     }
 
     fn see(&mut self, data: &[u8]) {
         self.splitter.push(data);
         while let Some(event) = self.splitter.next_event() {
-            self.resumable |= event.split(|b| *b == b'\n').any(|line| line.starts_with(b"id:"));
-            if let Some(text) = sse::data(&event).filter(|text| sse::answers(text, &self.id)) {
+            self.resumable |=
+                event.split(|b| matches!(b, b'\n' | b'\r')).any(|line| line.starts_with(b"id:"));
+            let Some(text) = sse::data(&event) else { continue };
+            if sse::answers(&text, &self.id) {
                 self.answered = true;
                 if let Some(call) = &mut self.call {
                     call.finish_by(text.as_bytes());
                 }
+            } else if sse::says_tools_changed(&text)
+                && let Some(shelf) = &self.shelf
+            {
+                shelf.mark_stale();
             }
         }
         if self.splitter.len() > EVENT_MAX {
@@ -186,7 +197,7 @@ mod tests {
     /// ends, or is held open.
     async fn passed_slowly(pieces: &[&'static str], pause: Duration, hold: bool) -> String {
         let (sender, receiver) = mpsc::channel(16);
-        let body = Answering::boxed(Sent(receiver).boxed_unsync(), "7", None, SILENCE);
+        let body = Answering::boxed(Sent(receiver).boxed_unsync(), "7", None, SILENCE, None);
         let send = async move {
             for piece in pieces {
                 tokio::time::sleep(pause).await;

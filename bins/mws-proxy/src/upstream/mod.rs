@@ -25,7 +25,7 @@ use std::time::Duration;
 use mws_config::{Config, Secret, UpstreamKind};
 use mws_state::StateDir;
 
-pub(crate) use answer::{read_whole, refused_session};
+pub(crate) use answer::{answer_in, read_whole, refused_session};
 pub(crate) use asks::Whom;
 pub(crate) use child::{BECOME, turn_into};
 pub(crate) use conn::{Conn, ended};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mws_catalog::json;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -21,8 +21,10 @@ use crate::rpc::{self, META_SUBSCRIPTION, Message};
 use crate::severity::Severity;
 use crate::upstream::asks::{Asked, Whom};
 
-/// Messages waiting for a client; more notices than that are dropped.
+/// Messages waiting for a client; notices for which there is no room are dropped.
 const MESSAGES: usize = 256;
+/// How long one request may hold up the others, in all, until its client has read what waits.
+const HOLD: Duration = Duration::from_secs(2);
 /// The first id in a conversation: easy to tell from the small numbers that clients use.
 const FIRST_ID: u64 = 1_000_000;
 
@@ -61,6 +63,8 @@ pub(super) struct Waiting {
     token: Option<String>,
     terms: Terms,
     pub(super) messages: Sender<String>,
+    /// What is left of [`HOLD`].
+    hold: Duration,
 }
 
 /// A request under way: what the upstream sends for it, the response last.
@@ -102,7 +106,7 @@ impl Mux {
         }
         let (messages, receiver) = mpsc::channel(MESSAGES);
         let (id, token, cancels) = (id.to_owned(), token.map(str::to_owned), terms.cancels);
-        self.waiting().insert(number, Waiting { id, token, terms, messages });
+        self.waiting().insert(number, Waiting { id, token, terms, messages, hold: HOLD });
         // From here on a client that goes away leaves nothing behind.
         let pending = Pending { messages: receiver, number, cancels, mux: Arc::clone(self) };
         Ok((edits.apply(), pending))
@@ -124,6 +128,19 @@ impl Mux {
         if let Some(sender) = sender {
             // Two: the last free place is the response's.
             let _ = sender.reserve_many(2).await;
+        }
+    }
+
+    /// Lets a client that is behind catch up, unless it has held up the others for long already.
+    pub(super) async fn hold(&self, number: u64) {
+        let left = self.waiting().get(&number).map_or(Duration::ZERO, |w| w.hold);
+        if left.is_zero() {
+            return;
+        }
+        let since = Instant::now();
+        let _ = tokio::time::timeout(left, self.room(number)).await;
+        if let Some(waiting) = self.waiting().get_mut(&number) {
+            waiting.hold = left.saturating_sub(since.elapsed());
         }
     }
 
@@ -176,19 +193,22 @@ impl Mux {
         self.waiting().clear();
     }
 
-    /// Takes in what the upstream sent; `origin` is the request in whose answer it came.
-    pub(super) fn take_in(self: &Arc<Self>, text: &[u8], origin: Option<u64>) {
+    /// Takes in what the upstream sent; `origin` is the request in whose answer it came. Gives the
+    /// request whose client is behind, if that has to catch up before more is taken in.
+    pub(super) fn take_in(self: &Arc<Self>, text: &[u8], origin: Option<u64>) -> Option<u64> {
         // Banners and log lines on stdout are not for us.
         let Ok(message) = Message::parse(text) else {
             tracing::debug!("Skipped {} bytes of the upstream that are no message.", text.len());
-            return self.unreadable(text);
+            self.unreadable(text);
+            return None;
         };
         match (&message.method, message.id) {
             (Some(method), Some(id)) => self.ask(method, id, &message, origin),
-            (Some(method), None) => self.notice(method, &message, origin),
+            (Some(method), None) => return self.notice(method, &message, origin),
             (None, Some(id)) => self.response(id, &message),
             (None, None) => {}
         }
+        None
     }
 
     /// What is no message may still tell whose answer it was to be.
@@ -209,7 +229,7 @@ impl Mux {
     }
 
     fn response(&self, id: &str, message: &Message<'_>) {
-        let Some(waiting) = id.parse().ok().and_then(|n: u64| self.waiting().remove(&n)) else {
+        let Some(waiting) = number(id).and_then(|number| self.waiting().remove(&number)) else {
             tracing::debug!("Skipped a response to no request.");
             return;
         };
@@ -219,44 +239,48 @@ impl Mux {
 
     /// Progress, log messages and subscription events go to their request, everything else to
     /// everybody.
-    fn notice(&self, method: &str, message: &Message<'_>, origin: Option<u64>) {
+    fn notice(&self, method: &str, message: &Message<'_>, origin: Option<u64>) -> Option<u64> {
         let params = message.params();
         let meta = message.meta();
         let progress = (method == "notifications/progress")
             .then(|| json::get(params, "progressToken"))
             .flatten();
-        match method {
-            "notifications/message" => self.log(message, origin),
-            "notifications/cancelled" => return self.withdraw(message),
-            _ => {}
+        if method == "notifications/cancelled" {
+            self.withdraw(message);
+            return None;
         }
+        let behind =
+            if method == "notifications/message" { self.log(message, origin) } else { None };
         let Some(mark) = progress.or_else(|| json::get(&meta, META_SUBSCRIPTION)) else {
-            return (self.notices)(message.text);
+            (self.notices)(message.text);
+            return behind;
         };
         let decoded = json::string(mark).unwrap_or(Cow::Borrowed(mark));
-        let Ok(number) = decoded.parse::<u64>() else { return };
+        let number = number(&decoded)?;
         let waiting = self.waiting();
-        let Some(waiting) = waiting.get(&number) else { return };
+        let waiting = waiting.get(&number)?;
         let own = if progress.is_some() { waiting.token.as_deref() } else { Some(&*waiting.id) };
-        if let Some(own) = own {
-            let mut edits = Edits::of(message.text);
-            edits.replace(mark, own);
-            waiting.tell(edits.apply());
-        }
+        let mut edits = Edits::of(message.text);
+        edits.replace(mark, own?);
+        waiting.tell(edits.apply());
+        waiting.is_behind().then_some(number)
     }
 
     /// A log message belongs to the request it came with, else to the only one under way.
-    fn log(&self, message: &Message<'_>, origin: Option<u64>) {
+    fn log(&self, message: &Message<'_>, origin: Option<u64>) -> Option<u64> {
         let said = Severity::of_message(message);
         let waiting = self.waiting();
-        let one = match origin {
-            Some(number) => waiting.get(&number),
-            None if waiting.len() == 1 => waiting.values().next(),
-            None => None,
+        let number = match origin {
+            Some(number) => number,
+            None if waiting.len() == 1 => *waiting.keys().next()?,
+            None => return None,
         };
-        if let Some(one) = one.filter(|one| one.terms.level.is_some_and(|level| said >= level)) {
-            one.tell(message.text.to_owned());
+        let one = waiting.get(&number)?;
+        if one.terms.level.is_none_or(|level| said < level) {
+            return None;
         }
+        one.tell(message.text.to_owned());
+        one.is_behind().then_some(number)
     }
 
     pub(super) fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
@@ -264,10 +288,21 @@ impl Mux {
     }
 }
 
+/// A number of ours as an upstream sends it back: some write every number as a fraction.
+fn number(text: &str) -> Option<u64> {
+    let fraction = |text: &str| text.parse().ok().filter(|n: &f64| n.fract() == 0.0);
+    text.parse().ok().or_else(|| fraction(text).map(|number| number as u64))
+}
+
 impl Waiting {
     /// False when the client is too far behind.
     pub(super) fn tell(&self, text: String) -> bool {
-        self.messages.capacity() > 1 && self.messages.try_send(text).is_ok()
+        !self.is_behind() && self.messages.try_send(text).is_ok()
+    }
+
+    /// True when the next notice would find no room.
+    fn is_behind(&self) -> bool {
+        self.messages.capacity() <= 1
     }
 
     pub(super) fn may_be_asked(&self) -> bool {

@@ -132,7 +132,10 @@ impl Pool {
 async fn opened(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) -> Result<SendRequest<Full<Bytes>>, Cause> {
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut http = http1::Builder::new();
+    // Old servers write long headers on several lines.
+    http.allow_obsolete_multiline_headers_in_responses(true);
+    let (sender, connection) = http.handshake(TokioIo::new(stream)).await?;
     tokio::spawn(async move {
         if let Err(e) = connection.await {
             tracing::debug!("A connection to the upstream ended early: {e}.");

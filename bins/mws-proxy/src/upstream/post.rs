@@ -124,7 +124,9 @@ impl Post {
             let all = async {
                 while let Ok(Some(event)) = events.next().await {
                     let Some(mux) = mux.upgrade() else { return };
-                    take_in(&mux, &event, None);
+                    if let Some(behind) = take_in(&mux, &event, None) {
+                        mux.hold(behind).await;
+                    }
                 }
             };
             tokio::select! { () = all => {}, () = ended.notified() => {} }
@@ -172,10 +174,9 @@ fn unreadable(status: StatusCode) -> Fault {
     Fault::new(FaultKind::Http, what)
 }
 
-fn take_in(mux: &Arc<Mux>, event: &[u8], origin: Option<u64>) {
-    if let Some(text) = sse::data(event).filter(|text| !text.is_empty()) {
-        mux.take_in(text.as_bytes(), origin);
-    }
+fn take_in(mux: &Arc<Mux>, event: &[u8], origin: Option<u64>) -> Option<u64> {
+    let text = sse::data(event).filter(|text| !text.is_empty())?;
+    mux.take_in(text.as_bytes(), origin)
 }
 
 /// Where a stream can be taken up again.
