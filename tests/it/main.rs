@@ -49,6 +49,8 @@ mod layout;
 mod matrix;
 /// The listing and the two meta-tools.
 mod meta;
+/// Answers in forms that are rare and allowed.
+mod oddities;
 /// More than there is room for.
 mod overload;
 /// From a transcript to a listed tool, and pipes.

@@ -79,6 +79,17 @@ fn a_cancelled_request_is_cancelled_upstream_and_others_go_on() {
 }
 
 #[test]
+fn the_version_is_the_one_that_the_upstream_settled_on() {
+    let (_lab, mut client, stub) = client(Era::Session, "http");
+    let opened = client.ask("1", INITIALIZE);
+    assert!(opened.contains("2025-11-25"), "another one than was asked for: {opened}");
+    client
+        .ask("3", r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"plum_dry"}}"#);
+    let seen = stub.expect("a stub").seen_of("tools/call").pop().expect("a call");
+    assert_eq!(seen.header("mcp-protocol-version"), Some("2025-11-25"));
+}
+
+#[test]
 fn damage_on_the_pipe_is_answered_and_survived() {
     let (_lab, mut client, _stub) = client(Era::Session, "process");
     let refused = client.ask("null", "this is no JSON");

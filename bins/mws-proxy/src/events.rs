@@ -51,7 +51,7 @@ impl Events {
             }
             match self.body.frame().await.transpose().map_err(|_| Unread::Cut)? {
                 Some(frame) => self.splitter.push(frame.data_ref().map_or(&[][..], |data| data)),
-                None => return Ok(None),
+                None => return Ok(self.unended()),
             }
         }
     }
@@ -66,9 +66,17 @@ impl Events {
                 return Ok(Some(text));
             }
         }
-        // The last event may lack the line that ends it, but must be whole.
-        let text = sse::data(&self.splitter.rest());
-        Ok(text.filter(|text| json::members(text).is_some()))
+        Ok(None)
+    }
+
+    /// The last event may lack the line that ends it, but must be whole.
+    fn unended(&mut self) -> Option<Vec<u8>> {
+        let rest = self.splitter.rest();
+        if sse::data(&rest).is_some_and(|text| json::members(&text).is_some()) {
+            return Some(rest);
+        }
+        self.splitter.push(&rest);
+        None
     }
 
     /// The stream from its beginning, of which these events were read.
@@ -101,6 +109,7 @@ mod tests {
         assert_eq!(events.next().await, Ok(Some(b": a\n\n".to_vec())));
         assert_eq!(events.next().await, Err(Unread::TooLong));
         let mut events = events.up_to(64);
+        assert_eq!(events.next().await, Ok(Some(b"data: {\"n\":1}".to_vec())));
         assert_eq!(events.next().await, Ok(None));
     }
 

@@ -18,6 +18,8 @@ pub(crate) const NAME: &str = "mcp-name";
 pub(crate) const PARAM: &str = "mcp-param-";
 /// The key by which a schema asks for a header.
 const ANNOTATION: &str = "x-mcp-header";
+/// How deep in a schema it is looked for.
+const DEPTH: usize = 32;
 
 /// The header of the proxy's own requests by which it would know itself.
 pub(crate) const INSTANCE: &str = "mws-instance";
@@ -175,6 +177,8 @@ fn annotations(
     path: &mut Vec<String>,
     found: &mut Vec<(Vec<String>, String)>,
 ) {
+    // Each level is read anew: the time for a schema without end would have none either.
+    let schema = schema.filter(|_| path.len() < DEPTH);
     let properties = schema
         .and_then(json::members)
         .and_then(|members| json::get(&members, "properties").and_then(json::members));
@@ -258,6 +262,21 @@ mod tests {
         assert_eq!(headers["mcp-param-region"], "=?base64?IFrDvHJpY2g=?=");
         assert_eq!(headers["mcp-param-deep"], "42");
         assert_eq!(headers.len(), 3);
+    }
+
+    #[test]
+    fn a_schema_of_any_depth_is_looked_into_as_far_as_sensible() {
+        let nested = |depth: usize| {
+            let (open, close) = (r#"{"properties":{"a":"#, "}}");
+            let inner = r#"{"x-mcp-header":"Deep"}"#;
+            format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+        };
+        let found = |depth: usize| {
+            let (mut path, mut found) = (Vec::new(), Vec::new());
+            annotations(Some(&nested(depth)), &mut path, &mut found);
+            found.len()
+        };
+        assert_eq!((found(DEPTH), found(DEPTH + 1), found(50_000)), (1, 0, 0));
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl<'a> Message<'a> {
     /// # Errors
     /// Not a JSON object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, String> {
-        Self::read(body).map(|(message, _)| message)
+        // Clients pass over the mark that some servers begin with.
+        Self::read(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).map(|(message, _)| message)
     }
 
     /// Reads the envelope of a client's message.

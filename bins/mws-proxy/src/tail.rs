@@ -226,6 +226,8 @@ mod tests {
             "{cut}"
         );
         assert!(cut.contains("\"id\":7,\"error\"") && cut.contains("ended without"), "{cut}");
+        let marked = passed(&["\u{feff}data: {\"id\":7.0,\"result\":{}}\r", "\r"]).await;
+        assert_eq!(marked, "\u{feff}data: {\"id\":7.0,\"result\":{}}\r\r");
         let foreign = passed(&["data: {\"id\":8,\"result\":{}}\n\n"]).await;
         assert!(foreign.contains("\"id\":7,\"error\""), "{foreign}");
         let resumable = passed(&["id: 1\ndata:\n\n"]).await;

@@ -176,6 +176,7 @@ impl Page<'_> {
         let sentence = cut(sentence.trim(), trim);
         let dash = if sentence.is_empty() { "" } else { " — " };
         let line = format!("{}{parameters}{dash}{sentence}", tool.name());
+        let line = line.replace(char::is_control, " ");
         format!("{{\"name\":{},\"signature\":{}}}", json!(tool.name()), json!(line))
     }
 

@@ -134,3 +134,16 @@ fn odd_queries_and_empty_catalogs_are_answered() {
     }
     assert_eq!(reply(&[], "")["backends"], json!([]));
 }
+
+#[test]
+fn a_signature_stays_on_one_line() {
+    let schema = r#"{"properties":{"a\nb":{"enum":[{"x":
+        1}]}}}"#;
+    let value = reply(&mailbox("Note\nthat it sends.", schema), "mail");
+    let results = value["results"].as_array().unwrap();
+    let signatures: Vec<_> = results.iter().filter_map(|r| r["signature"].as_str()).collect();
+    assert!(
+        !signatures.is_empty() && signatures.iter().all(|line| !line.contains(char::is_control))
+    );
+    assert!(signatures[0].contains("(a b?: {\"x\":"), "{}", signatures[0]);
+}

@@ -71,6 +71,7 @@ impl Leg {
         let is_answer =
             Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
         let answer = String::from_utf8(body.into()).ok().filter(|_| is_answer);
+        let answer = answer.map(|text| text.trim_start_matches('\u{feff}').to_owned());
         let status = parts.status.as_u16();
         let none = || {
             let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
