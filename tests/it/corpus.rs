@@ -198,8 +198,8 @@ fn answers_of_a_client_reach_an_upstream_as_they_were_sent() {
             let sent = line.replace("$ID", id);
             let reply = peer.post("", None, &sent);
             assert_eq!(reply.status, 202, "{line}");
-            let got = all_received(&lab, stub.as_ref()).pop().unwrap();
-            assert_eq!(got, sent);
+            // The proxy's own first requests may come in between.
+            assert!(all_received(&lab, stub.as_ref()).contains(&sent), "{sent}");
         }
     }
 }

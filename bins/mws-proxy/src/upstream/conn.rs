@@ -258,9 +258,7 @@ async fn read_lines(stdout: ChildStdout, mux: Arc<Mux>) {
         match (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => break,
             Ok(_) if line.last() == Some(&b'\n') || (line.len() as u64) < LINE_MAX => {
-                // What is no UTF-8 is read as every client would read it.
-                let text = String::from_utf8_lossy(line.trim_ascii());
-                if let Some(behind) = mux.take_in(text.as_bytes(), None) {
+                if let Some(behind) = mux.take_in(line.trim_ascii(), None) {
                     mux.hold(behind).await;
                 }
             }
