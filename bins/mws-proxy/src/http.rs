@@ -4,6 +4,7 @@
 //! Deliberately absent: who may come in; see [`crate::guard`].
 
 use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -118,7 +119,7 @@ impl Door {
                 Err((status, why)) => refuse(status, why),
             }
         } else {
-            survive(proxy.session_stream(&parts.method, &parts.headers)).await
+            survive(pin!(proxy.session_stream(&parts.method, &parts.headers))).await
         };
         reply.map(|body| body::guarded(body, turn))
     }
@@ -161,9 +162,9 @@ impl Door {
     }
 }
 
-/// The reply, or the one for a request that hit a defect of the proxy: it alone fails.
-async fn survive(reply: impl Future<Output = Reply>) -> Reply {
-    let mut reply = std::pin::pin!(reply);
+/// The reply, or the one for a request that hit a defect of the proxy: it alone fails. Pinned by the
+/// caller: an `async fn` would hold it twice, for every connection.
+async fn survive(mut reply: Pin<&mut impl Future<Output = Reply>>) -> Reply {
     let caught = std::future::poll_fn(|cx| {
         let poll = AssertUnwindSafe(|| reply.as_mut().poll(cx));
         match std::panic::catch_unwind(poll) {
@@ -181,14 +182,15 @@ async fn survive(reply: impl Future<Output = Reply>) -> Reply {
 /// threads.
 async fn answer(proxy: Arc<Proxy>, headers: HeaderMap, body: Bytes) -> Reply {
     if body.len() < LARGE {
-        return survive(proxy.post(headers, body, None)).await;
+        return survive(pin!(proxy.post(headers, body, None))).await;
     }
     let (held, given_up) = oneshot::channel::<()>();
     let runtime = Handle::current();
     let working = spawn_blocking(move || {
         runtime.block_on(async {
+            let reply = pin!(proxy.post(headers, body, None));
             tokio::select! {
-                reply = survive(proxy.post(headers, body, None)) => Some(reply),
+                reply = survive(reply) => Some(reply),
                 _ = given_up => None,
             }
         })
@@ -246,10 +248,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_defect_costs_one_request() {
-        let reply = survive(async { panic!("a defect") }).await;
+        let reply = survive(pin!(async { panic!("a defect") })).await;
         let body = reply.into_body().collect().await.expect("a body").to_bytes();
         assert!(String::from_utf8_lossy(&body).contains("-32603"));
-        let fine = survive(async { reply::json(200, "{}") }).await;
+        let fine = survive(pin!(async { reply::json(200, "{}") })).await;
         assert_eq!(fine.status(), 200);
     }
 }

@@ -108,10 +108,10 @@ impl Proxy {
             (Some("tools/list"), Some(id)) => self.list(&headers, &message, id, &caller).await,
             (Some("tools/call"), Some(id)) => self.call(headers, &message, id, caller, ts).await,
             (Some("initialize"), Some(_)) if caller.era == Era::Session => {
-                self.initialize(headers, &message, caller).await
+                Box::pin(self.initialize(headers, &message, caller)).await
             }
             (Some("server/discover"), Some(id)) => {
-                self.discover(headers, &message, id, caller).await
+                Box::pin(self.discover(headers, &message, id, caller)).await
             }
             (Some("subscriptions/listen"), Some(id)) if notify::asks_for_tools(&message) => {
                 let reply = self.forward(Outgoing::of(&message, headers, caller), None).await;

@@ -39,8 +39,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const FAREWELLS: usize = 4096;
 /// How long a caller may take to read that there is no room.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How often the connections are looked at.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often the connections are looked at, while there are any; what an idle proxy wakes up for.
+const SWEEP: Duration = Duration::from_secs(2);
 
 /// Serves until `stop` ends; then `again` is asked for what cuts the draining short. Gives the
 /// moment at which it was told to stop.
@@ -57,6 +57,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     let (stopping, stopped) = watch::channel(false);
     let mut lines = Lines::new(most, most_farewells);
     let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     tokio::pin!(stop);
     loop {
         tokio::select! {
@@ -75,7 +76,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
                 }
             },
             true = lines.ended() => {}
-            _ = sweep.tick() => lines.sweep(),
+            _ = sweep.tick(), if lines.any() => lines.sweep(),
             () = &mut stop => break,
         }
     }
@@ -151,7 +152,8 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         _ = stopped.wait_for(|stopped| *stopped) => false,
     };
     if must_go {
-        return turn_away(connection.into_parts().io.into_inner().socket).await;
+        let socket = connection.into_parts().io.into_inner().socket;
+        return Box::pin(turn_away(socket)).await;
     }
     Pin::new(&mut connection).graceful_shutdown();
     log_end(connection.await);

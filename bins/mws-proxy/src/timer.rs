@@ -24,14 +24,14 @@ pub(crate) struct LazyTimer {
 }
 
 impl LazyTimer {
-    /// What `future` gives, unless it takes longer than `limit`.
+    /// What `future` gives, unless it takes longer than `limit`. Pinned by the caller: an `async fn`
+    /// would hold it twice.
     pub(crate) async fn within<T>(
         &self,
         limit: Duration,
-        future: impl Future<Output = T>,
+        mut future: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
         let mut end = self.limit(Instant::now() + limit);
-        let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
             Poll::Ready(value) => Poll::Ready(Some(value)),
             Poll::Pending => Pin::new(&mut end).poll(cx).map(|()| None),
@@ -105,9 +105,12 @@ mod tests {
         let passed = start.elapsed();
         assert!(passed >= Duration::from_millis(80), "{passed:?}");
         timer.sleep(Duration::from_millis(1)).await;
-        let never = std::future::pending::<()>();
+        let never = std::pin::pin!(std::future::pending::<()>());
         assert_eq!(timer.within(Duration::from_millis(5), never).await, None);
-        assert_eq!(timer.within(Duration::from_millis(5), async { 7 }).await, Some(7));
+        assert_eq!(
+            timer.within(Duration::from_millis(5), std::pin::pin!(async { 7 })).await,
+            Some(7)
+        );
         assert!(lock(&timer.spare).is_some());
     }
 }

@@ -236,7 +236,8 @@ pub(crate) fn idf(tools: usize, holders: usize) -> f32 {
         return 0.0;
     }
     let (tools, holders) = (tools as f32, holders as f32);
-    (1.0 + (tools - holders + 0.5) / (holders + 0.5)).ln()
+    // Not `f32::ln`: that of the C library may differ in its last bit from one machine to the next.
+    libm::logf(1.0 + (tools - holders + 0.5) / (holders + 0.5))
 }
 
 /// The stems by which a backend is called.

@@ -37,7 +37,8 @@ pub struct Recorder {
 
 #[derive(Debug)]
 enum Entry {
-    Event(Event),
+    /// Boxed: the channel's memory is there from the start.
+    Event(Box<Event>),
     /// Write and sync what came before; who waits is told by the end of the channel.
     Sync(Sender<()>),
 }
@@ -60,7 +61,8 @@ impl Recorder {
 
     /// Hands an event to the writer thread; counts it as dropped when that is too far behind.
     pub fn record(&self, event: Event) {
-        let sent = self.sender.as_ref().is_some_and(|s| s.try_send(Entry::Event(event)).is_ok());
+        let entry = Entry::Event(Box::new(event));
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(entry).is_ok());
         if !sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -153,7 +155,7 @@ impl Writer {
     /// Queues an event; gives back who waits for the disk.
     fn take(&mut self, entry: Entry) -> Option<Sender<()>> {
         match entry {
-            Entry::Event(event) => self.queue(event),
+            Entry::Event(event) => self.queue(*event),
             Entry::Sync(done) => return Some(done),
         }
         None

@@ -3,13 +3,14 @@
 //! Invariant: bodies are sent and received as bytes; the Host is that of the configured URL.
 //! Deliberately absent: HTTP/2, redirects, cookies.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONNECTION, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Uri};
 use mws_catalog::json;
 
@@ -239,7 +240,9 @@ impl Http {
             let text = own_request(control.shaken.era, method, Object::of(Some(&params)));
             let session = control.session_id.as_deref();
             let version = Some(control.shaken.version.as_str());
-            let headers = own_headers(&text, session, version, self.lent());
+            let mut headers = own_headers(&text, session, version, self.lent());
+            // An answer of this size leaves its connection with a buffer of 512 KB.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
             let sent = self.sender.send(Method::POST, headers, text.into(), Some(OWN_TIMEOUT));
             let response = sent.await?;
             self.streams.store(is_stream(response.headers()), Ordering::Relaxed);
@@ -318,7 +321,7 @@ impl Sender {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.headers_mut() = headers;
-        match self.timer.within(timeout, self.pool.request(request)).await {
+        match self.timer.within(timeout, pin!(self.pool.request(request))).await {
             Some(Ok(response)) => {
                 self.gate.saw(response.status(), response.headers(), own.is_some())?;
                 Ok(response.map(body::passed))

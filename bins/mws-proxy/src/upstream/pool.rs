@@ -94,7 +94,8 @@ impl Pool {
                 Err(mut e) => request = e.take_message().ok_or(Failed::Closed)?,
             }
         }
-        let mut sender = self.connect().await.map_err(Failed::Connect)?;
+        // Rare and large: not a part of every request.
+        let mut sender = Box::pin(self.connect()).await.map_err(Failed::Connect)?;
         let response = sender.send_request(request).await.map_err(|_| Failed::Closed)?;
         self.keep(sender);
         Ok(response)
