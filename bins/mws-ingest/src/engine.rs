@@ -264,10 +264,17 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// When the log cannot be written.
     pub(crate) fn record(&mut self) -> Result<(), Failure> {
-        if self.totals.bytes > 0 || self.totals.calls > 0 {
-            emit::record(self.dir, self.summary())?;
-            self.totals = Totals::default();
+        if self.totals.bytes == 0 && self.totals.calls == 0 {
+            tracing::info!("Nothing new.");
+            return Ok(());
         }
+        emit::record(self.dir, self.summary())?;
+        let Totals { calls, files, .. } = self.totals;
+        let open = self.calls.open();
+        tracing::info!(
+            "Calls appended: {calls}, without a result yet: {open}; files read: {files}."
+        );
+        self.totals = Totals::default();
         Ok(())
     }
 

@@ -106,7 +106,10 @@ fn default_roots(
         }
     }
     if roots.is_empty() {
-        warnings.push(format!("no transcripts in {}", missing.join(", ")));
+        warnings.push(format!(
+            "no transcripts in {}; if they are elsewhere, name the folder in `transcripts`",
+            missing.join(", ")
+        ));
     }
     roots
 }

@@ -73,9 +73,16 @@ pub(crate) fn text(
     lines.extend(told);
     let r = &d.reached;
     lines.push(format!(
-        "  calls: {} succeeded in {} sessions, {} failed; {} while listed, {} through call_tool, \
+        "  calls: {} succeeded in {} {}, {} failed; {} while listed, {} through call_tool, \
          {} named though not listed, {} seen in transcripts only",
-        d.calls, d.sessions, d.failed, r.listed, r.call_tool, r.direct, r.unknown
+        d.calls,
+        d.sessions,
+        if d.sessions == 1 { "session" } else { "sessions" },
+        d.failed,
+        r.listed,
+        r.call_tool,
+        r.direct,
+        r.unknown
     ));
     if let Some(days) = d.days_left {
         lines.push(format!("  without another success it falls out in {days} days"));

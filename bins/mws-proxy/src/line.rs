@@ -153,6 +153,10 @@ impl Lines {
         true
     }
 
+    pub(crate) fn any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Closes those that keep us waiting for too long.
     pub(crate) fn sweep(&mut self) {
         let overdue = self.open.iter().filter(|(_, (line, _))| line.is_overdue());

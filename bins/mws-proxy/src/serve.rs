@@ -39,8 +39,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const FAREWELLS: usize = 4096;
 /// How long a caller may take to read that there is no room.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How often the connections are looked at.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often the connections are looked at, while there are any; what an idle proxy wakes up for.
+const SWEEP: Duration = Duration::from_secs(2);
 
 /// Serves until `stop` ends; then `again` is asked for what cuts the draining short. Gives the
 /// moment at which it was told to stop.
@@ -57,6 +57,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
     let (stopping, stopped) = watch::channel(false);
     let mut lines = Lines::new(most, most_farewells);
     let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     tokio::pin!(stop);
     loop {
         tokio::select! {
@@ -75,7 +76,7 @@ pub(crate) async fn serve<N: Future<Output = ()>>(
                 }
             },
             true = lines.ended() => {}
-            _ = sweep.tick() => lines.sweep(),
+            _ = sweep.tick(), if lines.any() => lines.sweep(),
             () = &mut stop => break,
         }
     }

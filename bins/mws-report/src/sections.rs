@@ -110,7 +110,8 @@ fn calls(report: &Report) -> Section {
     if c.total == 0 {
         return Section { heading, lead: vec!["none".to_owned()], ..Section::default() };
     }
-    let mut lead = vec![format!("{} calls, {} failed", count(c.total), count(c.failed))];
+    let noun = if c.total == 1 { "call" } else { "calls" };
+    let mut lead = vec![format!("{} {noun}, {} failed", count(c.total), count(c.failed))];
     if c.proxied > 0 {
         lead.push(format!(
             "through the proxy {}: {} served directly by the working set; {} listed, {} by \
@@ -158,8 +159,9 @@ fn searches(report: &Report) -> Section {
         return Section::default();
     }
     let kinds = s.kinds.iter().map(|(kind, n)| format!("{} {kind}", count(*n)));
+    let noun = if s.count == 1 { "search" } else { "searches" };
     let mut lead = vec![format!(
-        "{} searches ({}), {} bytes of replies, {} on average",
+        "{} {noun} ({}), {} bytes of replies, {} on average",
         count(s.count),
         kinds.collect::<Vec<_>>().join(", "),
         count(s.bytes),

@@ -66,7 +66,7 @@ pub fn load(flag: Option<&Path>, places: &Places) -> Result<Loaded, ConfigError>
             (Config::defaults(places), false, Vec::new())
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let warning = format!("{} does not exist; all defaults", path.display());
+            let warning = "does not exist, so all fields have their defaults".to_owned();
             (Config::defaults(places), false, vec![warning])
         }
         Err(e) => return Err(ConfigError(format!("cannot read {}: {e}", path.display()))),
@@ -177,6 +177,7 @@ fn upstream(
         }
         (_, Some(command)) if command.is_empty() => return Err("upstream.command: is empty".into()),
         (_, Some(command)) => {
+            let command = program(&command, places)?;
             UpstreamKind::Command { command, args: args.unwrap_or_default(), env, cwd }
         }
         (url, None) => match default.kind {
@@ -195,6 +196,14 @@ fn upstream(
     let forward_authorization = fields.flag("forwardAuthorization", false)?;
     fields.unknown(warnings);
     Ok(Upstream { kind, protocol, timeout_seconds, forward_authorization })
+}
+
+/// The upstream's program: a name to look up on the PATH, or a path.
+fn program(command: &str, places: &Places) -> Result<String, String> {
+    path("upstream.command", command, places)?
+        .into_os_string()
+        .into_string()
+        .map_err(|_| "upstream.command: the home directory's name is not UTF-8".to_owned())
 }
 
 fn protocol(fields: &Fields<'_>) -> Result<Option<String>, String> {
@@ -264,14 +273,7 @@ mod tests {
         for places in [places(), Places { xdg_state: Some("/s".into()), ..places() }] {
             let text = crate::default_config(&places);
             let (config, warnings) = parse(text.as_bytes(), &places).expect("valid");
-            let want = Config {
-                transcripts: Some(vec![TranscriptRoot {
-                    kind: "claude-code".into(),
-                    root: "/h/.claude/projects".into(),
-                }]),
-                ..Config::defaults(&places)
-            };
-            assert_eq!((config, warnings), (want, Vec::new()));
+            assert_eq!((config, warnings), (Config::defaults(&places), Vec::new()));
         }
     }
 
@@ -329,6 +331,19 @@ mod tests {
             let text = format!(r#"{{"stateDir":"{absolute}"}}"#);
             assert!(parse(text.as_bytes(), &places()).expect("valid").1.is_empty(), "{absolute}");
         }
+    }
+
+    #[test]
+    fn the_upstream_command_may_begin_at_home() {
+        let parsed = |command: &str| {
+            let text = format!(r#"{{"upstream":{{"command":"{command}"}}}}"#);
+            parse(text.as_bytes(), &places()).map(|(config, _)| config.upstream.kind)
+        };
+        for (command, want) in [("~/bin/x", "/h/bin/x"), ("npx", "npx"), ("./x", "./x")] {
+            let kind = parsed(command).expect("valid");
+            assert!(matches!(kind, UpstreamKind::Command { command, .. } if command == want));
+        }
+        assert!(parsed("~u/x").is_err_and(|why| why.starts_with("upstream.command: '~u/x'")));
     }
 
     #[test]

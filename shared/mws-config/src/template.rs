@@ -1,7 +1,8 @@
 //! The file that `mws init` writes.
 //!
 //! Invariant: it holds the defaults, so writing it changes nothing.
-//! Deliberately absent: settings that few people need; the README lists them.
+//! Deliberately absent: settings that few people need, which the README lists, and `transcripts`:
+//! left out, it means the folders of all clients, wherever their variables put them.
 
 use crate::Places;
 
@@ -30,7 +31,6 @@ const DEFAULT_CONFIG: &str = r#"{
     "windowDays": 30,
     "keepDays": 60,
     "pinDecayDays": 90
-  },
-  "transcripts": [{ "type": "claude-code", "root": "~/.claude/projects" }]
+  }
 }
 "#;

@@ -42,7 +42,8 @@ pub fn explain(
     }
     if let Some(last) = track.successes.last().filter(|_| track.successes.len() > 1) {
         let (calls, sessions) = (track.successes.len(), track.sessions);
-        let text = format!("last success; {calls} calls in {sessions} sessions by then");
+        let noun = if sessions == 1 { "session" } else { "sessions" };
+        let text = format!("last success; {calls} calls in {sessions} {noun} by then");
         tell(last.ts, "last_success", text);
     }
     for (ts, hash, is_pin) in definitions.of_tool(track.name) {

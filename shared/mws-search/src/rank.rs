@@ -191,10 +191,11 @@ impl Weigh {
         Self { total, full, asked, inside, vectors, most_vectors, most_factor }
     }
 
-    /// What the words of a tool must score lest it is neither the best by them nor comes in at all.
-    fn bar(&self, top: f32, floor: f32) -> f32 {
-        let to_come_in = (floor / self.most_factor - self.most_vectors) * self.full;
-        top.min(to_come_in) / MOST_FACTORS
+    /// What the words of a tool must score lest it is neither the best by them nor comes in, which
+    /// it does not at all without a factor.
+    fn bar(&self, top: f32, floor: f32, factor: Option<f32>) -> f32 {
+        let to_come_in = |factor: f32| (floor / factor - self.most_vectors) * self.full;
+        factor.map_or(top, |factor| top.min(to_come_in(factor))) / MOST_FACTORS
     }
 }
 
@@ -226,12 +227,16 @@ impl Index {
                 if score < bar || (score >= likely) != is_likely {
                     continue;
                 }
+                let factor = self.factor(query, hit.tool, &weigh);
+                if weigh.inside && score < weigh.bar(top, best.floor, factor) {
+                    continue;
+                }
                 let lexical = self.total(query, hit, &weigh);
                 top = top.max(lexical);
-                if let Some(factor) = self.factor(query, hit.tool, &weigh) {
+                if let Some(factor) = factor {
                     add(hit.tool, lexical / weigh.full, factor, rows, &weigh, &mut best);
                 }
-                bar = weigh.bar(top, best.floor);
+                bar = weigh.bar(top, best.floor, Some(weigh.most_factor));
             }
         }
         if let Some((rows, row)) = rows {

@@ -40,7 +40,7 @@ impl Row {
     fn of(vector: &Vector) -> Self {
         let most = vector.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
         let scale = most.max(f32::MIN_POSITIVE) / 127.0;
-        Self { numbers: vector.map(|x| (x / scale).round() as i8), scale }
+        Self { numbers: vector.map(|x| round(x / scale)), scale }
     }
 }
 
@@ -260,6 +260,13 @@ fn add(sum: &mut Vector, row: &Row) {
     }
 }
 
+/// As `f32::round`, which calls into the C library for each number, for what fits in a byte.
+fn round(number: f32) -> i8 {
+    let whole = number as i8;
+    let rest = number - f32::from(whole);
+    whole.saturating_add(i8::from(rest >= 0.5)).saturating_sub(i8::from(rest <= -0.5))
+}
+
 fn unit(vector: Vector) -> Vector {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > 0.0 { vector.map(|x| x / length) } else { vector }
@@ -325,6 +332,15 @@ mod tests {
         assert_eq!(read.vectors, index.vectors);
         for query in ["alpha", "beta stone", "send", "cut mail"] {
             assert_eq!(read.rank(query, 10), index.rank(query, 10));
+        }
+    }
+
+    #[test]
+    fn numbers_are_rounded_like_any_other() {
+        let near =
+            |n: i32| (-3..=3).map(move |by| (n as f32 / 2.0).to_bits().wrapping_add_signed(by));
+        for number in (-300..=300).flat_map(near).map(f32::from_bits).chain([f32::INFINITY, 0.1]) {
+            assert_eq!(round(number), number.round() as i8, "{number}");
         }
     }
 

@@ -2,14 +2,15 @@
 //!
 //! Invariant: queries made from a fixed sequence for each catalog, ten thousand where MWS_HEAVY is
 //! set; each reply is valid JSON, within the budget unless it answers exact names, with the upstream's
-//! bytes for every schema, and the same when it is given again by an index from a snapshot.
+//! bytes for every schema, and the same when it is given again by an index from a snapshot. The best
+//! tools are those that stand first when all are asked for.
 //! Deliberately absent: quality.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 
 use mws_catalog::{Backends, Catalog};
-use mws_search::{BUDGET, Detail, Index, Kind, Options, Reply, Request, answer};
+use mws_search::{BUDGET, Detail, Index, Kind, Options, Reply, Request, WordVectors, answer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -63,6 +64,8 @@ fn replies_over_real_catalogs_keep_their_promises() {
 fn ask(catalog: &Catalog, queries: usize) {
     let index = Index::build(catalog, &Options::default());
     let again = Index::from_snapshot(&index.to_snapshot()).unwrap();
+    let mut meaning = Index::build(catalog, &Options::default());
+    meaning.add_vectors(catalog, &word_vectors());
     let backends = Backends::of(catalog);
     let mut dice = Dice(catalog.len() as u64);
     let (mut kinds, mut largest) = (BTreeMap::<&str, usize>::new(), 0);
@@ -87,8 +90,27 @@ fn ask(catalog: &Catalog, queries: usize) {
             let same = answer(&again, catalog, &listed, &request);
             assert_eq!(reply.to_json(), same.to_json(), "{query:?} from a snapshot");
         }
+        if round % 3 == 0 {
+            let limit = [1, 3, 10][dice.below(3)];
+            first_of_all(&index, &query, limit, catalog.len());
+            first_of_all(&meaning, &query, limit, catalog.len());
+        }
     }
     println!("{} tools, {queries} queries: {kinds:?}, largest {largest} bytes", catalog.len());
+}
+
+fn word_vectors() -> WordVectors {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bins/mws-index/data/wordvec.bin");
+    WordVectors::parse(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A limit spares work, and changes nothing else.
+fn first_of_all(index: &Index, query: &str, limit: usize, tools: usize) {
+    let (few, all) = (index.rank(query, limit), index.rank(query, tools.max(limit)));
+    assert!(all.tools.starts_with(&few.tools), "{query:?}: {few:?} of {all:?}");
+    assert_eq!((few.kind, few.weak), (all.kind, all.weak), "{query:?}");
+    let left_out = all.tools.len() - few.tools.len();
+    assert!(left_out == 0 || few.tools.len() >= limit, "{query:?}: {few:?}");
 }
 
 fn backend<'a>(backends: &'a Backends, dice: &mut Dice) -> &'a str {

@@ -23,6 +23,8 @@ use proxy::Proxy;
 
 /// How long the log may lag behind an answer.
 const LOG_WAIT: Duration = Duration::from_secs(3);
+/// How long `catalog.json` may lag behind the first list: a busy disk takes its time.
+const CATALOG_WAIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Label of the call that goes through the meta-tool.
@@ -43,9 +45,9 @@ pub(crate) fn run(once: bool) -> Result<Exit, Failure> {
     calls(&lab, &proxy.url, &mut out)?;
     out.line("\n# What `mws report` says\n")?;
     out.line(lab.run("report")?)?;
-    out.line("\n# Connect a client\n")?;
-    out.line(format_args!("claude mcp add --transport http toolbox {}", proxy.url))?;
     if !once {
+        out.line("\n# Connect a client\n")?;
+        out.line(format_args!("claude mcp add --transport http toolbox {}", proxy.url))?;
         out.line("\nServing until Ctrl-C.")?;
         proxy.wait()?;
     }
@@ -60,6 +62,7 @@ fn listings(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
     out.line("# What a model would read at the start of each session (tokens: bytes / 4)\n")?;
     show_size(out, "the server alone", &catalog)?;
     show_size(out, "through the proxy, first day", &list(url)?)?;
+    wait(CATALOG_WAIT, || lab.state().catalog().exists());
     out.line(format_args!("\n# {} transcripts, read and folded\n", lab.transcripts))?;
     for stage in ["ingest", "index", "promote"] {
         out.line(format_args!("$ mws {stage}"))?;
@@ -121,12 +124,17 @@ fn calls(lab: &Lab, url: &str, out: &mut Output) -> Result<(), Failure> {
         let kind = reply["kind"].as_str().unwrap_or("?");
         out.line(format_args!("search_tools {query:?}\n  {kind}, {} bytes: {first}", text.len()))?;
     }
-    let asked = Instant::now();
     let expected = before + calls.len() + queries.len();
-    while recorded(&lab.state()) < expected && asked.elapsed() < LOG_WAIT {
+    wait(LOG_WAIT, || recorded(&lab.state()) >= expected);
+    Ok(())
+}
+
+/// Returns when `done` holds, or `limit` has passed.
+fn wait(limit: Duration, done: impl Fn() -> bool) {
+    let asked = Instant::now();
+    while !done() && asked.elapsed() < limit {
         std::thread::sleep(POLL);
     }
-    Ok(())
 }
 
 /// The text of a call's result.

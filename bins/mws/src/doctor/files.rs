@@ -52,8 +52,9 @@ fn size(events: &[Event], bytes: u64, config: &Config) -> Finding {
     let oldest = events.iter().map(Event::ts).min();
     let since = oldest.map(|ts| format!(" since {}", ts.date())).unwrap_or_default();
     let cap = config.retention.bytes;
+    let noun = if events.len() == 1 { "event" } else { "events" };
     let text = format!(
-        "{} events{since}, {} of at most {}, kept {days} days",
+        "{} {noun}{since}, {} of at most {}, kept {days} days",
         events.len(),
         megabytes(bytes),
         megabytes(cap)
