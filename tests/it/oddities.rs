@@ -135,3 +135,19 @@ fn a_change_of_the_tools_is_heard_on_every_stream_and_in_any_pieces() {
         assert!(heard && again, "{method}: {:?}", stub.seen_of("tools/list"));
     }
 }
+
+#[test]
+fn a_subscription_may_be_silent_for_longer_than_an_answer() {
+    let ack = r#"data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}"#;
+    let open = Act::Open(vec![format!("{ack}\n\n")]);
+    let stub = Stub::start(Script::new(Era::Stateless).on("subscriptions/listen", "", open));
+    let upstream = json!({"upstream": {"url": stub.url, "timeoutSeconds": 1}});
+    let lab = Lab::with_config(&upstream);
+    let proxy = lab.proxy(&[]);
+    let peer = Peer::stateless(&proxy.url);
+    let body = peer.body("1", "subscriptions/listen", r#"{"notifications":{}}"#);
+    let mut stream = peer.open("subscriptions/listen", None, &body);
+    assert!(stream.read_until("acknowledged", Duration::from_secs(5)));
+    assert!(!stream.read_until("did not answer", Duration::from_secs(3)), "{}", stream.text());
+    assert_eq!(stub.closed_of("subscriptions/listen"), 0);
+}
