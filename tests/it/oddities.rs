@@ -151,3 +151,28 @@ fn a_subscription_may_be_silent_for_longer_than_an_answer() {
     assert!(!stream.read_until("did not answer", Duration::from_secs(3)), "{}", stream.text());
     assert_eq!(stub.closed_of("subscriptions/listen"), 0);
 }
+
+#[test]
+fn an_upstream_that_hangs_up_without_a_word_loses_one_request_at_most() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let lab = Lab::facing(&format!("http://{}/mcp", listener.local_addr().unwrap()));
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{RESULT}}}"#);
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
+                let held = socket.try_clone().unwrap();
+                answer(socket, format!("{head}{}\r\n\r\n{text}", text.len()).as_bytes());
+                // The next request comes meanwhile.
+                std::thread::sleep(Duration::from_millis(2));
+                drop(held);
+            });
+        }
+    });
+    let proxy = lab.proxy(&[]);
+    let peer = Peer::stateless(&proxy.url);
+    let request = peer.body("1", "tools/call", CALL);
+    let call = || peer.post("tools/call", Some("apple_pick"), &request).text();
+    let lost = (0..60).filter(|_| !call().contains("content")).count();
+    assert!(lost <= 1, "{lost} of 60");
+}

@@ -23,6 +23,8 @@ use crate::lock::lock;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than that and something between may have forgotten the connection.
 const IDLE: Duration = Duration::from_secs(30);
+/// How long no connection is kept after one was dropped with a request on it.
+const WARY: Duration = Duration::from_secs(60);
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -43,6 +45,8 @@ pub(crate) struct Pool {
     #[cfg(feature = "tls")]
     tls: Option<super::tls::Tls>,
     kept: Mutex<Vec<Kept>>,
+    /// When the upstream last dropped a kept connection with a request on it.
+    dropped: Mutex<Option<Instant>>,
 }
 
 struct Kept {
@@ -75,6 +79,7 @@ impl Pool {
             #[cfg(feature = "tls")]
             tls: is_https.then(|| super::tls::Tls::new(host)).transpose()?,
             kept: Mutex::default(),
+            dropped: Mutex::default(),
         })
     }
 
@@ -91,7 +96,13 @@ impl Pool {
                     self.keep(sender);
                     return Ok(response);
                 }
-                Err(mut e) => request = e.take_message().ok_or(Failed::Closed)?,
+                Err(mut e) => match e.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => {
+                        *lock(&self.dropped) = Some(Instant::now());
+                        return Err(Failed::Closed);
+                    }
+                },
             }
         }
         // Rare and large: not a part of every request.
@@ -110,7 +121,12 @@ impl Pool {
         (taken.used.elapsed() < IDLE).then_some(taken.sender)
     }
 
+    /// For the next request, unless the upstream closes connections without a word: then each of
+    /// its own for a while loses no further request.
     fn keep(&self, sender: SendRequest<Full<Bytes>>) {
+        if lock(&self.dropped).is_some_and(|at| at.elapsed() < WARY) {
+            return;
+        }
         lock(&self.kept).push(Kept { sender, used: Instant::now() });
     }
 
