@@ -62,15 +62,19 @@ fn serve(head: &str, body: &[u8]) -> String {
     std::thread::spawn(move || {
         for socket in listener.incoming().map_while(Result::ok) {
             let call = Arc::clone(&call);
-            std::thread::spawn(move || answer(socket, &call));
+            std::thread::spawn(move || answer(socket, &call, ""));
         }
     });
     url
 }
 
-fn answer(mut socket: TcpStream, call: &[u8]) {
+/// Answers one request, or sends it from the path `/mcp` to `elsewhere`.
+fn answer(mut socket: TcpStream, call: &[u8], elsewhere: &str) {
     let mut reader = BufReader::new(socket.try_clone().unwrap());
     let (mut line, mut length) = (String::new(), 0);
+    reader.read_line(&mut line).unwrap();
+    let moved = !elsewhere.is_empty() && line.split(' ').nth(1) == Some("/mcp");
+    line.clear();
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         let lower = line.to_ascii_lowercase();
         length =
@@ -80,6 +84,11 @@ fn answer(mut socket: TcpStream, call: &[u8]) {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
     let body = String::from_utf8(body).unwrap();
+    if moved {
+        let head = format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}\r\n");
+        let rest = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+        return socket.write_all(format!("{head}{rest}").as_bytes()).unwrap();
+    }
     if body.contains("tools/call") {
         return socket.write_all(call).unwrap();
     }
@@ -91,6 +100,36 @@ fn answer(mut socket: TcpStream, call: &[u8]) {
     let head = format!("HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\n");
     let rest = format!("Content-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
     socket.write_all(format!("{head}{rest}").as_bytes()).unwrap();
+}
+
+#[test]
+fn an_endpoint_is_found_where_its_host_says_and_on_no_other() {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{RESULT}}}"#);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+    let call = format!("{head}{message}").into_bytes();
+    let start = |elsewhere: &str| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (elsewhere, call) = (elsewhere.replace("OWN", &address), call.clone());
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                answer(socket, &call, &elsewhere);
+            }
+        });
+        address
+    };
+    let other = format!("http://{}/mcp/", start(""));
+    let rows = [("/mcp/", true), ("http://OWN/deep/mcp?x=1", true), (&*other, false)];
+    for (elsewhere, found) in rows {
+        let address = start(elsewhere);
+        let lab = Lab::facing(&format!("http://{address}/mcp"));
+        let proxy = lab.proxy(&[]);
+        let peer = Peer::stateless(&proxy.url);
+        let request = peer.body("1", "tools/call", CALL);
+        let reply = peer.post("tools/call", Some("apple_pick"), &request);
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        assert_eq!(text == message, found, "{elsewhere}: {text}");
+    }
 }
 
 #[test]
@@ -162,7 +201,7 @@ fn an_upstream_that_hangs_up_without_a_word_loses_one_request_at_most() {
                 let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{RESULT}}}"#);
                 let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
                 let held = socket.try_clone().unwrap();
-                answer(socket, format!("{head}{}\r\n\r\n{text}", text.len()).as_bytes());
+                answer(socket, format!("{head}{}\r\n\r\n{text}", text.len()).as_bytes(), "");
                 // The next request comes meanwhile.
                 std::thread::sleep(Duration::from_millis(2));
                 drop(held);

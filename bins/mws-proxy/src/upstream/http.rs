@@ -1,7 +1,7 @@
 //! An upstream that speaks Streamable HTTP.
 //!
 //! Invariant: bodies are sent and received as bytes; the Host is that of the configured URL.
-//! Deliberately absent: HTTP/2, redirects, cookies.
+//! Deliberately absent: HTTP/2, redirects to other hosts, cookies.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};

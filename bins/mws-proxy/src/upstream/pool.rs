@@ -1,23 +1,25 @@
 //! Connections to an HTTP upstream, kept for the next request.
 //!
-//! Invariant: a request goes out once; it is sent again only where nothing of it was sent. A request
-//! that is given up closes its connection, which the upstream can take for a cancellation.
+//! Invariant: a request goes out once; it is sent again only where nothing of it was sent, or where
+//! the upstream says so with a redirect, which never leads to another host. A request that is given up
+//! closes its connection, which the upstream can take for a cancellation.
 //! Deliberately absent: timers. A connection that was idle for long is dropped when its turn comes.
 
 use std::error::Error;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{HOST, HeaderValue};
+use hyper::header::{HOST, HeaderValue, LOCATION};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use crate::headers;
 use crate::lock::lock;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,6 +44,8 @@ pub(crate) struct Pool {
     port: u16,
     host_header: HeaderValue,
     target: Uri,
+    /// Where a request first succeeded: the target, or the path to which it redirects.
+    place: OnceLock<Uri>,
     #[cfg(feature = "tls")]
     tls: Option<super::tls::Tls>,
     kept: Mutex<Vec<Kept>>,
@@ -78,18 +82,56 @@ impl Pool {
             target: target.parse().map_err(|e| format!("upstream.url: {e}"))?,
             #[cfg(feature = "tls")]
             tls: is_https.then(|| super::tls::Tls::new(host)).transpose()?,
+            place: OnceLock::new(),
             kept: Mutex::default(),
             dropped: Mutex::default(),
         })
     }
 
-    /// Sends a request; its target and `Host` are those of the URL.
+    /// Sends a request; its target and `Host` are those of the URL, or of where that redirects to.
     pub(crate) async fn request(
         &self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Failed> {
-        *request.uri_mut() = self.target.clone();
         request.headers_mut().insert(HOST, self.host_header.clone());
+        if let Some(place) = self.place.get() {
+            *request.uri_mut() = place.clone();
+            return self.send(request).await;
+        }
+        *request.uri_mut() = self.target.clone();
+        // Boxed: few requests come before the first success.
+        Box::pin(self.find(request)).await
+    }
+
+    /// Sends a request to the URL, and again where that redirects to.
+    async fn find(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
+        let (mut again, mut place) = (request.clone(), self.target.clone());
+        let mut response = self.send(request).await?;
+        if let Some(elsewhere) = self.redirected(&response) {
+            place = elsewhere;
+            *again.uri_mut() = place.clone();
+            response = self.send(again).await?;
+        }
+        if response.status().is_success() {
+            let _ = self.place.set(place);
+        }
+        Ok(response)
+    }
+
+    /// The path on the same host to which a response sends the request, as servers do that want a
+    /// slash at the end.
+    fn redirected(&self, response: &Response<Incoming>) -> Option<Uri> {
+        if !matches!(response.status().as_u16(), 307 | 308) {
+            return None;
+        }
+        let to: Uri = headers::text(response.headers(), LOCATION)?.parse().ok()?;
+        let host = to.host().map(|host| host.trim_matches(['[', ']']));
+        let same = host.is_none_or(|host| host.eq_ignore_ascii_case(&self.host))
+            && to.port_u16().is_none_or(|port| port == self.port);
+        to.path_and_query().filter(|_| same)?.as_str().parse().ok()
+    }
+
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
         while let Some(mut sender) = self.take() {
             match sender.try_send_request(request).await {
                 Ok(response) => {
