@@ -9,11 +9,15 @@ use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mws_catalog::{Backends, Catalog};
 use mws_search::{Analyser, Document};
 
 const CACHE: u64 = 16 << 20;
+/// The database lets go of its lock a moment after it was closed.
+const WAIT: Duration = Duration::from_millis(20);
+const WAITS: u32 = 10;
 
 /// The documents of a catalog, and how they came about.
 #[derive(Debug, Default)]
@@ -44,17 +48,24 @@ pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> io::Result<
     if full {
         discard(path);
     }
-    for _ in 0..2 {
+    let (mut waits, mut made_again) = (0, false);
+    loop {
         match quietly(|| with_store(catalog, &backends, path)) {
             Ok(analysed) => return Ok(analysed),
+            Err(Trouble::InUse) if waits < WAITS => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
             Err(Trouble::InUse) => {
                 tracing::warn!("the index store is in use; every tool is analysed anew.");
                 break;
             }
+            Err(Trouble::Damaged(_)) if made_again => break,
             Err(Trouble::NoSpace(e)) => return Err(e),
             Err(Trouble::Damaged(reason)) => {
                 tracing::warn!("the index store is damaged and made again: {reason}.");
                 discard(path);
+                made_again = true;
             }
         }
     }
@@ -186,6 +197,21 @@ mod tests {
         assert_eq!(counts(&analysed), [2, 1, 1, 1]);
         assert_eq!(analysed.documents, without_store(&second, &Backends::of(&second)).documents);
         assert_eq!(counts(&analyse(&second, &path, true).unwrap()), [3, 3, 0, 0]);
+    }
+
+    #[test]
+    fn a_store_that_is_about_to_be_closed_is_waited_for() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("sled");
+        let tools = catalog(&[("a", "one"), ("b", "two")]);
+        let open = sled::open(&path).unwrap();
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(WAIT);
+            drop(open);
+        });
+        assert_eq!(counts(&analyse(&tools, &path, false).unwrap()), [2, 2, 0, 0]);
+        closing.join().unwrap();
+        assert_eq!(counts(&analyse(&tools, &path, false).unwrap()), [0, 0, 0, 0]);
     }
 
     #[test]
