@@ -106,8 +106,7 @@ pub(crate) fn run(args: &BuildArgs, config: &Config, state: &StateDir) -> Result
             .hint("make room on the disk and run it again; what is published stays in force")
     })?;
     let store = lap(&mut since);
-    let published = publish_index(state, &wanted, &analysed, store)?;
-    print(&Report { ms: started.elapsed().as_millis(), ..published })
+    print(&publish_index(state, &wanted, &analysed, store, started)?)
 }
 
 /// Of what an index is to be made.
@@ -148,6 +147,7 @@ fn publish_index(
     wanted: &Wanted,
     analysed: &Analysed,
     store: f64,
+    started: Instant,
 ) -> Result<Report, Failure> {
     let (index, spent) = wanted.index(&analysed.documents);
     let mut since = Instant::now();
@@ -174,7 +174,7 @@ fn publish_index(
         analysed: analysed.made,
         bytes: bytes.len(),
         spent: Some(spent),
-        ..report(&wanted.catalog, true, Instant::now())
+        ..report(&wanted.catalog, true, started)
     })
 }
 

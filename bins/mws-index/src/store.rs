@@ -48,24 +48,17 @@ pub(crate) fn analyse(catalog: &Catalog, path: &Path, full: bool) -> io::Result<
     if full {
         discard(path);
     }
-    let (mut waits, mut made_again) = (0, false);
-    loop {
+    for _ in 0..2 {
         match quietly(|| with_store(catalog, &backends, path)) {
             Ok(analysed) => return Ok(analysed),
-            Err(Trouble::InUse) if waits < WAITS => {
-                waits += 1;
-                std::thread::sleep(WAIT);
-            }
             Err(Trouble::InUse) => {
                 tracing::warn!("the index store is in use; every tool is analysed anew.");
                 break;
             }
-            Err(Trouble::Damaged(_)) if made_again => break,
             Err(Trouble::NoSpace(e)) => return Err(e),
             Err(Trouble::Damaged(reason)) => {
                 tracing::warn!("the index store is damaged and made again: {reason}.");
                 discard(path);
-                made_again = true;
             }
         }
     }
@@ -83,7 +76,7 @@ pub(crate) fn without_store(catalog: &Catalog, backends: &Backends) -> Analysed 
 
 fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Result<Analysed> {
     let config = sled::Config::new().path(path).mode(sled::Mode::LowSpace).cache_capacity(CACHE);
-    let store = config.open()?;
+    let store = opened(&config)?;
     let (documents, names) = (store.open_tree("documents")?, store.open_tree("names")?);
     let mut known: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     for pair in &names {
@@ -126,6 +119,22 @@ fn with_store(catalog: &Catalog, backends: &Backends, path: &Path) -> sled::Resu
     Ok(analysed)
 }
 
+/// Opens the database, which another run may be about to close.
+fn opened(config: &sled::Config) -> sled::Result<sled::Db> {
+    for _ in 0..WAITS {
+        match config.open() {
+            Err(e) if is_locked(&e) => std::thread::sleep(WAIT),
+            opened => return opened,
+        }
+    }
+    config.open()
+}
+
+/// The lock's own error is inside the text of another.
+fn is_locked(error: &sled::Error) -> bool {
+    format!("{error:?}").contains("WouldBlock")
+}
+
 /// Runs what may panic on a damaged file without letting the panic be seen.
 fn quietly<T>(work: impl FnOnce() -> sled::Result<T>) -> Result<T, Trouble> {
     let hook = std::panic::take_hook();
@@ -149,8 +158,7 @@ impl From<sled::Error> for Trouble {
             {
                 Self::NoSpace(e.kind().into())
             }
-            // The lock's own error is inside the text of another.
-            e if format!("{e:?}").contains("WouldBlock") => Self::InUse,
+            e if is_locked(&e) => Self::InUse,
             e => Self::Damaged(format!("{e} ({e:?})")),
         }
     }

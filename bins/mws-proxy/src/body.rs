@@ -17,7 +17,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::sse::{EVENT_MAX, Splitter};
+use crate::sse::Splitter;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type BoxBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -198,14 +198,10 @@ impl<F: FnMut(Option<Vec<u8>>) -> Option<Vec<u8>>> Rewritten<F> {
     }
 
     fn take_in(&mut self, data: &Bytes) {
-        self.splitter.push(data);
-        while let Some(event) = self.splitter.next_event() {
+        let unread = self.splitter.each(data, |event| {
             self.ready.extend((self.map)(Some(event)).map(Bytes::from));
-        }
-        if self.splitter.len() > EVENT_MAX {
-            let unread = self.splitter.rest();
-            self.ready.push_back(unread.into());
-        }
+        });
+        self.ready.extend(unread.map(Bytes::from));
     }
 }
 

@@ -23,10 +23,10 @@ use crate::handshake::{Opened, open_late};
 use crate::headers;
 use crate::proxy::{Proxy, accepted};
 use crate::reply::{self, Reply};
-use crate::rpc::{Era, META_CLIENT, Message};
+use crate::rpc::{self, Era, META_CLIENT, Message};
 use crate::session_bridge::told_over_session_bridge;
 use crate::sessions::Own;
-use crate::sse::{self, EVENT_MAX, Splitter};
+use crate::sse::{self, Splitter};
 use crate::tail;
 use crate::upstream::{Http, Link, Stdio, refused_session};
 
@@ -245,15 +245,11 @@ impl Proxy {
         let mut splitter = Splitter::default();
         let watch = move |seen: Seen<'_>| {
             let Seen::Data(data) = seen else { return };
-            splitter.push(data);
-            while let Some(event) = splitter.next_event() {
-                if sse::data(&event).is_some_and(|text| sse::says_tools_changed(&text)) {
+            splitter.each(data, |event| {
+                if sse::data(&event).is_some_and(|text| rpc::says_tools_changed(&text)) {
                     shelf.mark_stale();
                 }
-            }
-            if splitter.len() > EVENT_MAX {
-                drop(splitter.rest());
-            }
+            });
         };
         reply::like(&parts, Observed::boxed(incoming, watch))
     }

@@ -59,8 +59,7 @@ impl<'a> Message<'a> {
     /// # Errors
     /// Not a JSON object.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Self, String> {
-        // Clients pass over the mark that some servers begin with.
-        Self::read(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).map(|(message, _)| message)
+        Self::read(unmarked(body)).map(|(message, _)| message)
     }
 
     /// Reads the envelope of a client's message.
@@ -186,6 +185,20 @@ impl Outcome {
             _ => Self::Ok,
         }
     }
+}
+
+/// A text without the mark that some servers begin with, and that clients pass over.
+pub(crate) fn unmarked(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
+}
+
+/// True for the word that the tools of the upstream changed.
+pub(crate) fn says_tools_changed(text: &str) -> bool {
+    // Most messages need not be parsed to tell.
+    text.contains("list_changed")
+        && json::members(text)
+            .and_then(|members| json::get(&members, "method").and_then(json::string))
+            .is_some_and(|method| method == "notifications/tools/list_changed")
 }
 
 #[cfg(test)]

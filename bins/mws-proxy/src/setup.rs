@@ -26,8 +26,7 @@ use crate::notify;
 use crate::proxy::Proxy;
 use crate::ranks::Ranks;
 use crate::reload::Reload;
-use crate::rpc::Era;
-use crate::sse;
+use crate::rpc::{self, Era};
 use crate::streams::Streams;
 use crate::upstream::{Notices, Upstream};
 use crate::working_set;
@@ -140,7 +139,7 @@ pub(crate) fn build(
 fn watch(told: &Arc<Mutex<Weak<Shelf>>>) -> Notices {
     let told = Arc::clone(told);
     Arc::new(move |text: &str| {
-        if sse::says_tools_changed(text)
+        if rpc::says_tools_changed(text)
             && let Some(shelf) = lock(&told).upgrade()
         {
             shelf.mark_stale();

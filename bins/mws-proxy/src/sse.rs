@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use mws_catalog::json;
 
+use crate::rpc::unmarked;
+
 /// Longest event that is looked into, in bytes. A longer one passes, unread.
 pub(crate) const EVENT_MAX: usize = 16 * 1024 * 1024;
 
@@ -28,6 +30,15 @@ impl Splitter {
         self.scanned -= self.start;
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Hands out the events that `bytes` make whole. What is too long to be looked into comes back.
+    pub(crate) fn each(&mut self, bytes: &[u8], mut see: impl FnMut(Vec<u8>)) -> Option<Vec<u8>> {
+        self.push(bytes);
+        while let Some(event) = self.next_event() {
+            see(event);
+        }
+        (self.len() > EVENT_MAX).then(|| self.rest())
     }
 
     /// The next whole event, with the blank line that ends it. An LF that came too late for its CR
@@ -110,7 +121,7 @@ pub(crate) fn data(event: &[u8]) -> Option<String> {
 /// The text of an event as clients read it: without the mark that a stream may begin with, and with
 /// a sign in the place of what is no UTF-8.
 fn decoded(event: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(event.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(event))
+    String::from_utf8_lossy(unmarked(event))
 }
 
 /// The value of a field of an event that is no data; the last one where it stands twice.
@@ -162,15 +173,6 @@ fn is_same_id(one: &str, other: &str) -> bool {
             (None, None) => number(one).is_some_and(|one| number(other) == Some(one)),
             _ => false,
         }
-}
-
-/// True for the word that the tools of the upstream changed.
-pub(crate) fn says_tools_changed(text: &str) -> bool {
-    // Most messages need not be parsed to tell.
-    text.contains("list_changed")
-        && json::members(text)
-            .and_then(|members| json::get(&members, "method").and_then(json::string))
-            .is_some_and(|method| method == "notifications/tools/list_changed")
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::catalog::Shelf;
 use crate::fault::{Fault, FaultKind};
 use crate::reply::{self, Reply};
 use crate::rpc;
-use crate::sse::{self, EVENT_MAX, Splitter};
+use crate::sse::{self, Splitter};
 
 /// A JSON answer up to this size is read whole before its head goes out.
 const WHOLE: usize = 1024 * 1024;
@@ -91,27 +91,23 @@ impl Answering {
     }
 
     fn see(&mut self, data: &[u8]) {
-        self.splitter.push(data);
-        while let Some(event) = self.splitter.next_event() {
+        let too_long = self.splitter.each(data, |event| {
             self.resumable |=
                 event.split(|b| matches!(b, b'\n' | b'\r')).any(|line| line.starts_with(b"id:"));
-            let Some(text) = sse::data(&event) else { continue };
+            let Some(text) = sse::data(&event) else { return };
             if sse::answers(&text, &self.id) {
                 self.answered = true;
                 if let Some(call) = &mut self.call {
                     call.finish_by(text.as_bytes());
                 }
-            } else if sse::says_tools_changed(&text)
+            } else if rpc::says_tools_changed(&text)
                 && let Some(shelf) = &self.shelf
             {
                 shelf.mark_stale();
             }
-        }
-        if self.splitter.len() > EVENT_MAX {
-            // Too long to look into; it may have been the answer.
-            drop(self.splitter.rest());
-            self.answered = true;
-        }
+        });
+        // It may have been the answer.
+        self.answered |= too_long.is_some();
         let next = Instant::now() + self.silence;
         self.alarm.as_mut().reset(next);
     }

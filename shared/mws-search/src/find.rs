@@ -160,16 +160,15 @@ impl Index {
     }
 
     /// The same, for a query that has been folded.
-    fn exact_folded(&self, query: &str, folded: &str) -> Option<Vec<u32>> {
+    fn exact_folded(&self, text: &str, folded: &str) -> Option<Vec<u32>> {
         // As the overview marks a listed tool, and as clients name the tools of a server.
-        let bare = query.trim_end_matches('*');
-        let inner = bare.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-        let bare = inner.map_or(bare, |(_, name)| name);
-        let tools = match bare == query {
+        let query = text.trim_end_matches('*');
+        let inner = query.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let query = inner.map_or(query, |(_, name)| name);
+        let tools = match query == text {
             true => self.named(folded),
-            false => self.named(&words::fold(bare)),
+            false => self.named(&words::fold(query)),
         };
-        let query = bare;
         let full = |&tool: &u32| self.name(tool) == Some(query);
         if let Some(tool) = tools.iter().copied().find(full) {
             return Some(vec![tool]);

@@ -68,10 +68,8 @@ impl Leg {
             return Ok(Self::Stream(Events::of(body, EVENT_MAX)));
         }
         let body = read_whole(body, BODY_MAX).await?;
-        let is_answer =
-            Message::parse(&body).is_ok_and(|m| m.result.is_some() || m.error.is_some());
-        let answer = String::from_utf8(body.into()).ok().filter(|_| is_answer);
-        let answer = answer.map(|text| text.trim_start_matches('\u{feff}').to_owned());
+        let answer = Message::parse(&body).ok().filter(|m| m.result.is_some() || m.error.is_some());
+        let answer = answer.map(|answer| answer.text.to_owned());
         let status = parts.status.as_u16();
         let none = || {
             let what = format!("the upstream answered with HTTP {status} and no JSON-RPC message");
